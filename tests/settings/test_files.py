@@ -10,7 +10,9 @@ import pytest
 from made_configs import DEFAULTS, ROOT, default, ready, said
 
 from bimix.errors import InputError
+from bimix.settings import complete, prepare
 from bimix.settings.files import check_files, merged, read_config_file
+from bimix.settings.ladder import Machine
 from bimix.settings.prepare import check_folder, run_of_files, settled
 
 # Ten lines whose aliases repeat 10^10 values.
@@ -165,3 +167,27 @@ def test_what_is_built_is_what_the_users_files_name(
     config["run"] = "said"
     run_of_files(config, files, given, {"run": "said"})
     assert config["run"] == "said"
+
+
+def test_files_that_are_not_there_stop_a_call_that_needs_them_and_are_remarked_in_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
+    (tmp_path / "web1.jsonl").write_bytes(b"x" * 600_000)
+    own = tmp_path / "mine.yaml"
+    own.write_text("run: [mine]\ndatasets:\n  mine:\n    corpus: {train: {web: web1.jsonl, code: code.jsonl}}\n")
+
+    def call(*words: str) -> prepare.Prepared:
+        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
+
+    for words in ((), ("results/mine/tokenizer.json",)):
+        said = 'mine.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be found'
+        if words:  # which may need no text: then Snakemake's own sentence follows
+            assert any(said in remark for remark in call(*words).remarks)
+        else:
+            with pytest.raises(InputError, match=said):
+                call()
+    Path("results/mine/tokens").mkdir(parents=True)
+    Path("results/mine/tokens/train.parquet").touch()
+    assert not any("cannot be found" in remark for remark in call("results/mine/tokenizer.json").remarks)

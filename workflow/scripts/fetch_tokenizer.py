@@ -15,7 +15,6 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
-from bimix.addresses import hub_commit
 from bimix.digests import digest_file
 from bimix.errors import InputError, run
 from bimix.outputs import replacing, write_json
@@ -65,6 +64,14 @@ def download(name: str, revision: str | None) -> Path:
             f"The hub gave no tokenizer.json for {name!r}{at} ({error}); check tokenizer.hub and the network, "
             f"or fetch the file by hand and set tokenizer.file."
         ) from error
+
+
+def hub_commit(path: Path | str) -> str | None:
+    """The commit of a repository of the hub that a file of its local cache is of:
+    .../snapshots/{commit}/{file}.
+    """
+    parts = Path(path).parts
+    return parts[parts.index("snapshots") + 1] if "snapshots" in parts[:-1] else None
 
 
 if __name__ == "__main__":

@@ -14,12 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from bimix.addresses import masked
 from bimix.corpus.documents import Reader, labelled, reading_parser, split_hashes
 from bimix.corpus.encoders import BACKENDS, Encoder, read_definition, set_threads
 from bimix.corpus.shards import Shard, check_unchanged, describe_raw, read_shards
 from bimix.corpus.stream import Division, Streams, fill
-from bimix.errors import InputError, run
+from bimix.errors import InputError, masked, run
 from bimix.outputs import replacing_folder, write_json
 
 SPLITS = ("train", "validation")

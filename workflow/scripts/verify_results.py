@@ -9,8 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.addresses import masked
-from bimix.errors import run
+from bimix.errors import masked, run
 from bimix.outputs import write_text
 from bimix.results.verify import verify
 

@@ -10,7 +10,7 @@ from snakemake.logging import logger
 # Of this file, not workflow.basedir: in a module that is the folder of the Snakefile that uses it.
 HOME = Path(str(workflow.current_basedir)).parents[2]
 sys.path.insert(0, str(HOME / "workflow/scripts"))
-from bimix.addresses import masked
+from bimix.errors import masked
 from bimix.errors import InputError
 from bimix.settings import files as settings_files
 from bimix.settings.prepare import Call, prepare

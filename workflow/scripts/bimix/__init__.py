@@ -17,15 +17,15 @@
     results      the summary, figures, pages of tables and to play with, the terminal, verification
     settings     a config: its models and defaults, what is wrong with it in words, by line
 
-At the top, for all: errors, addresses, names, digests, outputs, tables; and the command `bimix`.
+At the top, for all: errors, names, digests, outputs, tables; and the command `bimix`.
 
 Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
 Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
-`results/provenance`, `results/watch`, `settings/complete`, `settings/disk`, `settings/files`,
-`settings/ladder`, `settings/lock`, `tables`,
+`results/provenance`, `results/watch`, `settings/complete`, `settings/files`,
+`settings/ladder`, `settings/lock`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.
 """

@@ -1,22 +1,36 @@
-"""The one kind of error that a user can fix, and how a script ends on it:
-a sentence, no traceback.
+"""The one kind of error that a user can fix, and how a script ends on it: a sentence, no traceback,
+in which no address has a password.
 """
 
 import errno
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bimix.addresses import masked
-
 # Of files and folders that are another's to open: no fault of the program.
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+HIDDEN = "***"
 
 
 class InputError(ValueError):
     """One full sentence for the user: it names the value, the place (file and line,
     row or key) and what to do.
     """
+
+
+def masked(text: str) -> str:
+    """A text whose addresses have neither user and password nor a query: both may be secrets."""
+
+    def mask(address: re.Match) -> str:
+        scheme, rest = address[1], address[2]
+        place, question, _ = rest.partition("?")
+        # a key of s3 may hold slashes: it ends at the last @, where a colon comes before
+        place = re.sub("^[^/:@]+:.*@" if scheme.startswith("s3") else "^[^/@]*@", f"{HIDDEN}@", place)
+        return f"{scheme}{place}{question + HIDDEN if question else ''}"
+
+    # up to a space or the quote or bracket that closes what an address stands in
+    return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s'\"<>)\]]+)", mask, text)
 
 
 def run(main: Callable[[], int | None]) -> int:

@@ -14,10 +14,9 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.addresses import masked
 from bimix.corpus.sources import BROKEN_STREAM, COMPRESSED, Rejected, Rejects, open_stream, parse_record
 from bimix.digests import digest_file
-from bimix.errors import InputError
+from bimix.errors import InputError, masked
 
 QUESTION_FIELDS = ("question", "Question", "utterance")
 ANSWER_FIELDS = ("answers", "answer", "Answer", "targetValue")

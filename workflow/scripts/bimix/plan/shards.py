@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 
-from bimix.addresses import masked
 from bimix.corpus.shards import Shard, group_files, longest_of, name_file, read_shards, write_shards
 from bimix.digests import digest_file, stamp_file
-from bimix.errors import InputError
+from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import task_places
 

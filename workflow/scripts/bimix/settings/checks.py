@@ -16,7 +16,7 @@ from bimix.errors import InputError
 from bimix.laws.table import is_optimum
 from bimix.names import unknown
 from bimix.plan.sources import BEST, REWEIGHTING
-from bimix.settings import disk, mixtures, optima, text, typed
+from bimix.settings import mixtures, text, typed
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.files import Fault, Key, located, over
 from bimix.settings.models import Config
@@ -24,9 +24,9 @@ from bimix.settings.scope import KNOWN, Faults, Scope, names_at
 
 Check = tuple[Callable[[Scope], Faults], str]
 OF_ALL: tuple[Check, ...] = (
-    (optima.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
-    (optima.check_objective, "optimum/objective ?observations"),
-    (optima.check_reference, "optimum/objective compare/mixtures"),
+    (mixtures.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
+    (mixtures.check_objective, "optimum/objective ?observations"),
+    (mixtures.check_reference, "optimum/objective compare/mixtures"),
 )
 # `?`: the key may be unset; `/`: it stands outside the dataset's block.
 OF_TEXT: tuple[Check, ...] = (
@@ -43,19 +43,18 @@ OF_TEXT: tuple[Check, ...] = (
     (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
-    (mixtures.check_staged_formats, "stages /models optimum groups compare held_out ?methods"),
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
-    (optima.check_swarm_step, "swarm /training training"),
-    (optima.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
-    (optima.check_reuse, "reuse optimum"),
-    (optima.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
-    (optima.check_sized_laws, "optimum/models /laws/optimise"),
+    (mixtures.check_swarm_step, "swarm /training training"),
+    (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
+    (mixtures.check_reuse, "reuse optimum"),
+    (mixtures.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
+    (mixtures.check_sized_laws, "optimum/models /laws/optimise"),
 )
 OF_LOSSES: tuple[Check, ...] = (
-    (optima.check_tables, "observations/losses observations/mixtures ?observations"),  # first: it says the domains
-    (optima.check_first, "compare/mixtures"),
-    (optima.check_metrics, "observations/metrics optimum /laws"),
-    (optima.check_epochs, "optimum/max_epochs ?observations"),
+    (mixtures.check_tables, "observations/losses observations/mixtures ?observations"),  # first: it says the domains
+    (mixtures.check_first, "compare/mixtures"),
+    (mixtures.check_metrics, "observations/metrics optimum /laws"),
+    (mixtures.check_epochs, "optimum/max_epochs ?observations"),
 )
 # A key at fault where one of the others stands, too, and why.
 APART = (
@@ -163,10 +162,10 @@ def _of_dataset(scope: Scope, named: bool) -> Faults:
             yield key, f"it does not go with `{there[0]}`: {why}. Take one of them away."
     yield from named_nowhere(scope.block, references(scope))
     if is_text and scope.wanted:
-        yield from disk.check_files(scope)
+        yield from text.check_files(scope)
     elif is_text and named and not Path("results", scope.name, "tokens/train.parquet").exists():
         # Single targets may need them, and Snakemake's words for what is missing name no key.
-        yield from ((key, sentence, True) for key, sentence in disk.check_files(scope))
+        yield from ((key, sentence, True) for key, sentence in text.check_files(scope))
 
 
 # What names are of, those that there are (None: not known, as they are refused), how a sentence

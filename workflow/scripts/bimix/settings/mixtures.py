@@ -1,18 +1,26 @@
-"""Checks of the mixtures of a dataset of text: those that lists name, of a search, in stages."""
+"""Checks of mixtures: those that lists name, of a search, in stages; of what one is to be best at,
+of the runs that laws are fitted to, and of tables of losses measured elsewhere.
+"""
 
 import contextlib
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 from bimix.errors import InputError
-from bimix.exports.formats import FORMATS
-from bimix.laws.table import LAWS, is_optimum
-from bimix.plan.dataset import evaluations
+from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
+from bimix.names import named
+from bimix.plan.dataset import evaluations, one_size
 from bimix.plan.sources import BEST, GROUP, counts_runs, search_names, search_runs
-from bimix.settings.complete import mixture_lists
+from bimix.settings.complete import mixture_lists, unsearched
 from bimix.settings.scope import Faults, Scope
+from bimix.settings.text import file_fault, unmeasured
 
 SHARES = 1e-6  # by which shares of stages may miss 1
+SUM_TOLERANCE = 1e-9
+LONGEST = 100  # letters of the models' names together, which become part of paths
+ONE_RUN = "it has one mixture; a law needs the losses of two or more."
+NO_TOKENS = "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are."
 
 
 def check_swarms(scope: Scope) -> Faults:
@@ -103,23 +111,6 @@ def staged_files(files: dict[str, str]) -> Iterator[str]:
                 yield name
 
 
-def check_staged_formats(scope: Scope) -> Faults:
-    """Runs on stages of models that a command trains, whose format is that of one mixture."""
-    block, models = scope.block, scope.config.models
-    fitted = block.optimum.models or [block.optimum.model]
-    groups = dict.fromkeys([block.optimum.group, *block.held_out])
-    lists = [(("groups", group), fitted, scope.group(group) or []) for group in groups]
-    lists.append((("compare", "mixtures"), [block.compare.model], block.compare.mixtures))
-    lists.append((("methods",), [block.compare.model], block.methods or []))
-    able = ", ".join(name for name, form in FORMATS.items() if form.stages)
-    for key, trained, names in lists:
-        for model in trained:
-            form = models[model].format if model in models else None
-            for name in block.stages.keys() & set(names) if form and not FORMATS[form].stages else ():
-                sentence = f"{name} has stages, and {model} gets its mixtures in the format {form}, which holds one:"
-                yield (*key, names.index(name)), f"{sentence} take {able}, or no format."
-
-
 def check_fitted_stages(scope: Scope) -> Faults:
     """Fitted and scored groups have no stages, or differ in the stage that is optimised alone."""
     block, staged, number = scope.block, scope.block.stages or {}, scope.block.optimum.stage
@@ -145,3 +136,275 @@ def _differing(names: list[str], staged: dict, number: int) -> str | None:
             return f"{name} differs from {names[0]} in more than the mixture of stage {number}."
         first = rest
     return None
+
+
+# What a mixture is best at
+
+
+def check_bounds(scope: Scope) -> Faults:
+    """Weights that are all 0, and bounds that no mixture keeps to."""
+    optimum, trained = scope.block.optimum, scope.trained
+    lower, upper = optimum.lower or {}, optimum.upper or {}
+    if optimum.weights and not any(optimum.weights.values()):
+        yield "optimum/weights", "all weights are 0: one at least must be above 0."
+    for domain in lower.keys() & upper.keys():
+        if lower[domain] > upper[domain]:
+            sentence = f"{lower[domain]:g} is above the upper bound of {domain!r}, {upper[domain]:g}."
+            yield ("optimum", "lower", domain), sentence
+    for domain, bound in upper.items():
+        if bound > 1:
+            sentence = f"{bound:g} is above 1, and bounds are proportions: write 0.3 for 30 per cent."
+            yield ("optimum", "upper", domain), sentence
+    least, most = math.fsum(lower.values()), math.fsum(upper.values())
+    if least > 1 + SUM_TOLERANCE:
+        yield "optimum/lower", f"the lower bounds sum to {least:g}: no mixture holds more than 1."
+    if trained and upper and set(trained) <= upper.keys() and most < 1 - SUM_TOLERANCE:
+        yield "optimum/upper", f"the upper bounds sum to {most:g}: no mixture reaches 1."
+
+
+def check_objective(scope: Scope) -> Faults:
+    """Families, weights, keys of another kind, marginals that are none."""
+    optimum, of = scope.block.optimum, {}
+    objective, key, kind = optimum.objective, ("optimum", "objective"), optimum.objective.kind or "weighted"
+    for family, members in (objective.families or {}).items():
+        for number, domain in enumerate(members):
+            if of.setdefault(domain, family) != family:
+                sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
+                yield (*key, "families", family, number), sentence
+    if objective.weights and not any(objective.weights.values()):
+        yield (*key, "weights"), "all weights are 0: one at least must be above 0."
+    for name in ("margin", "carry", "confidence"):
+        if getattr(objective, name) is not None and kind != "no_worse_than":
+            yield (*key, name), f"it is of the kind no_worse_than; {kind} has none."
+    if objective.marginals and scope.trained is not None:
+        from bimix.mixtures.marginals import rows_of  # brings numpy
+
+        try:
+            rows_of(objective.marginals, scope.trained)
+        except InputError as error:
+            yield (*key, "marginals"), str(error)
+    simulating = [law for law in scope.laws if LAWS[law].optimum in ("simulated", "searched")]
+    if objective.marginals and simulating:
+        sentence = f"{named(simulating)} (in laws/optimise) finds no mixture that keeps them: take a convex law, as"
+        yield (*key, "marginals"), f"{sentence} transfer."
+    observed = getattr(scope.block, "observations", None)
+    if isinstance(objective.carry, list) and "auto" in objective.carry and not observed and not optimum.models:
+        sentence = "auto takes the reference's losses from a law over sizes: name `models` under `optimum`, or give"
+        yield (*key, "carry"), f"{sentence} both losses."
+
+
+def check_reference(scope: Scope) -> Faults:
+    """The reference of the optimum must be there before it."""
+    key, objective = "optimum/objective", scope.block.optimum.objective
+    name, compared = objective.reference, scope.block.compare.mixtures
+    if (objective.kind or "weighted") == "weighted":
+        return
+    if name is None and is_optimum(compared[0]):
+        sentence = f"name one: the first mixture under `compare`, {compared[0]}, is an optimum itself."
+        yield key, f"`reference` is missing; {sentence}"
+    judged = scope.block.methods if scope.sound("?methods") else None
+    if judged and scope.is_text:
+        judged = [*judged, *unsearched(scope.plain, scope.name)]
+    for path, names in (("compare/mixtures", compared), ("methods", judged)):
+        if name is not None and names and name not in names:
+            sentence = f"{name} is not under `{path}`: add it, as runs are measured against its losses."
+            yield f"{key}/reference", sentence
+
+
+# What laws are fitted to
+
+
+def check_swarm_step(scope: Scope) -> Faults:
+    recipe, step = scope.swarm_recipe(), scope.block.swarm.step
+    if recipe and step not in evaluations(recipe):
+        yield "swarm/step", unmeasured("losses of the swarm", recipe, step)
+
+
+def check_fit(scope: Scope) -> Faults:
+    """The steps and the runs that laws of one size are fitted to."""
+    optimum = scope.block.optimum
+    recipe = scope.recipe(optimum.model)
+    if recipe is None:
+        return
+    if optimum.group == "swarm" and scope.sound("swarm"):
+        recipe |= scope.own["swarm"].get("training", {})
+    yield from step_faults(scope, evaluations(recipe))
+    names = scope.group(optimum.group) if scope.sound("groups", "domains") else None
+    if names is not None and not scope.block.reuse:  # how many runs join is counted by the job
+        yield from run_faults(scope, len(names), len(scope.block.domains))
+
+
+def check_reuse(scope: Scope) -> Faults:
+    """Older runs that cannot join the fit, and folders that have none of the fitted model."""
+    model = scope.block.optimum.model
+    if scope.block.optimum.group == "swarm":
+        yield "optimum/group", "older runs join a group under `groups`: name one."
+    for number, one in enumerate(scope.block.reuse):
+        key, given = ("reuse", number), one if isinstance(one, str) else one.folder
+        if given and Path(given).resolve() == Path(scope.planned.folder).resolve():
+            yield key, f"{given} is this dataset's own folder: its runs would count twice; see docs/reuse.md."
+        elif scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
+            yield key, f"{given} has no finished run of {model} (runs/{model}/*/run.json)."
+        tables = [] if isinstance(one, str) else [path for path in (one.losses, one.mixtures) if path]
+        yield from ((key, fault) for path in tables if scope.wanted and (fault := file_fault(path)))
+        if not given and len(tables) < 2:
+            yield key, "name a folder of results, or losses and mixtures."
+
+
+def step_faults(scope: Scope, measured: list[int]) -> Faults:
+    """Faults of the steps at which runs are measured, and of the step of the optimum."""
+    step, key, first, last = scope.block.optimum.step, "optimum/step", measured[0], measured[-1]
+    single = [law for law in scope.laws if law in SWARM_LAWS or len(measured) == 1]
+    curves = [law for law in scope.laws if law not in single]
+    if scope.wanted and curves and len(measured) == 2:
+        yield "optimum/group", no_curve("runs of the group", measured, named(curves))
+    if scope.wanted and single and step not in measured:
+        there = named(f"{one:,}" for one in measured)
+        yield key, f"{named(single)} says nothing about the step {step:,}: runs are measured at {there} alone."
+    elif step not in measured:
+        does = "fills in" if first < step < last else f"extrapolates to {step / last:.3g} times the last"
+        sentence = f"{step:,} is no step at which losses are measured, from {first:,} to {last:,}: the law {does}."
+        yield key, sentence, True
+
+
+def run_faults(scope: Scope, runs: int, domains: int) -> Faults:
+    """Laws that need more runs than the group under `optimum` has."""
+    if scope.wanted and runs < 2:
+        yield "optimum/group", ONE_RUN
+    for law in scope.laws if scope.wanted else ():
+        least = LAWS[law].least_runs(domains)
+        if LAWS[law].refuses_few and 2 <= runs < least:
+            sentence = f"{law} (in laws/optimise) needs {least} runs at least for {domains} domains; the group has"
+            yield "optimum/group", f"{sentence} {runs}."
+
+
+# Several sizes
+
+
+def single_laws(scope: Scope) -> list[str]:
+    """Laws that are fitted to losses of one size of model."""
+    return [law for law in scope.laws if not LAWS[law].over_sizes]
+
+
+def check_sizes(scope: Scope) -> Faults:
+    """An optimum for another size than those of the models that the laws are fitted to."""
+    block, optimum, models = scope.block, scope.block.optimum, scope.config.models or {}
+    key, group = ("optimum", "models"), scope.group(optimum.group)
+    if (length := len(JOINS.join(optimum.models))) > LONGEST:
+        yield key, f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."
+    shapes = [models[one].shape or models[one].parameters if one in models else None for one in optimum.models]
+    for number, shape in enumerate(shapes):
+        if shape is not None and shape in shapes[:number]:
+            other = optimum.models[shapes.index(shape)]
+            sentence = f"{optimum.models[number]} has the shape of {other}: a law over sizes needs models of several."
+            yield (*key, number), sentence
+    if optimum.group == "swarm":
+        yield "optimum/group", "the swarm is trained with one model: name a group of `groups` instead."
+    elif group is not None and len(group) < 2:
+        yield "optimum/group", ONE_RUN
+    if block.held_out:
+        yield "held_out", "a law over sizes is not scored on held-out groups; it predicts their losses only.", True
+    if block.compare.model != (optimum.for_ or block.compare.model):
+        sentence = f"`compare` trains {block.compare.model}: what is predicted of {optimum.for_} is not measured."
+        yield "optimum/for", sentence, True
+
+
+def check_sized_laws(scope: Scope) -> Faults:
+    """Laws of one size, as far as a dataset with models of several would need them."""
+    if single := single_laws(scope):
+        every = len(single) == len(scope.laws)
+        then = "add transfer there" if every else "left out here"
+        sentence = f"{named(single)} (in laws/optimise) is fitted to losses of one size of model: {then}."
+        yield "optimum/models", sentence, not every
+    for key, names in scope.lists():
+        for number, name in enumerate(names):
+            if name in LAWS and not LAWS[name].over_sizes and not scope.planned.from_swarm(name):
+                yield (*key, number), one_size(name)
+
+
+# Losses measured elsewhere
+
+
+def check_first(scope: Scope) -> Faults:
+    first = scope.block.compare.mixtures[0]
+    if is_optimum(first):
+        sentence = f"{first!r} is what a law finds now, and a run of that name may have had other proportions: name"
+        yield ("compare", "mixtures", 0), f"{sentence} another mixture first, with which all others are compared."
+
+
+def check_metrics(scope: Scope) -> Faults:
+    """Losses and metrics have no common average; the law bimix has losses of training domains."""
+    key, optimum = "observations/metrics", scope.block.optimum
+    objective = optimum.objective
+    if not scope.wanted:
+        return
+    if not (optimum.weights or (objective and (objective.weights is not None or objective.families is not None))):
+        sentence = "losses in nats and metrics in units of their own have no common average: say what the mixture is to"
+        yield key, f"{sentence} be best at, by `weights` under `optimum`, or by `families` of its `objective`."
+    for name in ("optimise", "compare"):
+        for law in getattr(scope.config.laws, name) or ():
+            if not LAWS[law].measured_only:
+                sentence = f"the law {law} (in laws/{name}) has losses of training domains only; name other laws there,"
+                yield key, f"{sentence} such as transfer."
+
+
+def check_epochs(scope: Scope) -> Faults:
+    if not scope.block.observations.tokens:
+        yield "optimum/max_epochs", NO_TOKENS
+
+
+def check_tables(scope: Scope) -> Faults:
+    """Tables of a dataset that is to be built, and runs that laws cannot be fitted to. Their
+    domains and mixtures go into the scope.
+    """
+    from bimix.observations import metrics, tables
+    from bimix.observations.observations import observations
+
+    given = scope.block.observations
+    if not scope.wanted:
+        return
+    paths = {name: path for name, path in scope.own["observations"].items() if isinstance(path, str)}
+    missing = [(("observations", name), fault) for name, path in paths.items() if (fault := file_fault(path))]
+    yield from missing
+    if missing:
+        return
+    allowed, lower = given.allow_unmeasured or (), given.lower_is_better or ()
+    try:
+        mixtures = tables.read_mixtures(given.mixtures)
+        losses = metrics.read_with_metrics(given.losses, mixtures.names("domain"), given.metrics, lower)
+        scope.answering, scope.trained = losses.names("domain"), mixtures.names("domain")
+        shares = set(mixtures.names("mixture"))
+        scope.measured = [name for name in losses.names("mixture") if name in shares]
+        for key, read in (("losses", losses), ("mixtures", mixtures)):
+            if read.remark:
+                yield ("observations", key), read.remark, True
+        for remark in observations(losses.table, mixtures.table, (given.losses, given.mixtures), allowed).remarks:
+            yield "observations/losses", remark, True
+    except InputError as error:
+        yield "observations", str(error)
+        if scope.measured is None:
+            return
+    proposed = [name for name in losses.names("mixture") if is_optimum(name)]
+    if proposed and "all" in (scope.block.groups or {}).values():
+        sentence = f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
+        yield "observations/losses", sentence, True
+    if scope.sound("optimum/step", "optimum/group", "groups", "/laws/optimise"):
+        yield from _fit_faults(scope, losses.table)
+
+
+def _fit_faults(scope: Scope, losses: object) -> Faults:
+    """Faults of the fitted runs; a law over sizes reads their ends, and so no steps."""
+    own, names = scope.block.groups.get(scope.block.optimum.group), scope.measured
+    fitted = [name for name in names if (not is_optimum(name) if own == "all" else name in (own or ()))]
+    if not losses["step"].dtype.is_integer():
+        return
+    rows = losses.filter(losses["mixture"].cast(str).is_in(fitted))
+    measured = rows["step"].drop_nulls().unique().sort().to_list()
+    if "parameters" in rows.columns and rows["parameters"].drop_nulls().n_unique() > 1:
+        if single := single_laws(scope):
+            sentence = f"its losses are of models of several sizes, and {named(single)} (in laws/optimise) is fitted to"
+            yield "optimum/group", f"{sentence} one: name transfer alone there, or the runs of one model here."
+    elif measured:
+        yield from step_faults(scope, measured)
+    if own == "all" or set(own or ["-"]) <= set(names):
+        yield from run_faults(scope, len(fitted), len(scope.trained))

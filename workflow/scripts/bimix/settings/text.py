@@ -1,11 +1,16 @@
-"""Checks of a dataset of text, its domains and trainings, and of models."""
+"""Checks of a dataset of text, its domains, files and trainings, and of models."""
 
+import os
 import re
+import stat
+from collections.abc import Iterator, Mapping
+from glob import iglob
 from pathlib import Path
 
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
 from bimix.plan.dataset import LAUNCHED, evaluations, weights_of
+from bimix.plan.shards import has_wildcards
 from bimix.plan.sources import published_table
 from bimix.settings.complete import published_rows
 from bimix.settings.models import Losses, Model, Shape
@@ -77,6 +82,67 @@ def check_published(scope: Scope) -> Faults:
         yield "published", f"the table {table} must have a column domain and one a mixture."
     elif strange := [row[0] for row in rows if row[0] not in (scope.block.domains or [row[0]])]:
         yield "published", f"the table {table} has a domain {shown(strange[0])}, which `domains` has not."
+
+
+# Files
+
+
+def file_fault(path: str) -> str | None:
+    """Why `path` is no file, nor a link to one; a device or a pipe would be read without an end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        return f"{shown(path)} cannot be found ({error.strerror if isinstance(error, OSError) else error})."
+    if stat.S_ISREG(mode):
+        return None
+    kind = "a folder; name its files, as in a glob" if stat.S_ISDIR(mode) else "a pipe or a device; name a file"
+    return f"{shown(path)} is {kind}."
+
+
+def check_files(scope: Scope) -> Faults:
+    """Files on this machine's disks that a dataset of text names."""
+    keys = ["vectors/file", "export/data"]
+    keys += [] if Path("results", scope.name, "tokenizer.json").exists() else ["tokenizer/file"]
+    named_files = {tuple(key.split("/")): scope.value(key) for key in keys}
+    named_files |= {("mixture_files", name): path for name, path in (scope.value("mixture_files") or {}).items()}
+    for task, own in (scope.value("downstream/tasks") or {}).items():
+        named_files |= {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
+    for key, path in named_files.items():
+        if isinstance(path, str) and not (key[0] == "downstream" and "://" in path) and (fault := file_fault(path)):
+            yield key, fault
+    for key, patterns in _sources(scope.own["corpus"]) if scope.sound("corpus", "/corpus") else ():
+        for number, pattern in enumerate(patterns):
+            for fault in filter(None, _pattern_faults(pattern, scope.block.corpus.formats)):
+                yield ("corpus", *key, number), fault
+
+
+def _pattern_faults(pattern: str, formats: Mapping[str, str]) -> Iterator[str | None]:
+    """Of one path, glob or list of a corpus."""
+    if pattern.startswith("@"):
+        yield (fault := file_fault(pattern[1:]))
+        # faults of its lines are reported where they are read
+        lines = "" if fault else Path(pattern[1:]).read_text(encoding="utf-8", errors="replace")
+        for path in (line.partition("\t")[0] for line in lines.split("\n")):
+            if path and "://" not in path and os.path.exists(path):
+                yield file_fault(path)
+    elif has_wildcards(pattern) and "://" not in pattern:
+        if not any(os.path.isfile(path) for path in iglob(pattern, recursive=True)):
+            yield f"no file matches {pattern!r}."
+    elif "://" not in pattern:
+        fault = file_fault(pattern)
+        if not fault and not any(re.sub(r"\.(gz|xz|zst)$", "", pattern).endswith(ending) for ending in formats):
+            fault = f"{pattern!r} ends in none of {named(formats)}; say in corpus/formats what such files hold."
+        yield fault
+
+
+def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """The paths, globs and lists of a corpus by their keys."""
+    for name in ("train", "validation", "validation_only"):
+        part = corpus.get(name, {})
+        by_key = {(name, one): own for one, own in part.items()} if isinstance(part, dict) else {(name,): part}
+        for key, patterns in by_key.items():
+            if isinstance(patterns, str | list):
+                yield key, [patterns] if isinstance(patterns, str) else patterns
 
 
 # Trainings

@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from bimix.addresses import masked
-from bimix.errors import InputError, run
+from bimix.errors import InputError, masked, run
 
 
 @pytest.mark.parametrize(
