@@ -22,7 +22,7 @@ ROOMS = {
     "plan": (1702, "corpus laws"),
     "model": (1008, ""),
     "training": (2871, "corpus mixtures observations plan model"),
-    "reweighting": (496, "model training"),
+    "reweighting": (475, "model training"),
     "optimum": (2365, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2358, "mixtures observations transfer laws plan optimum judge"),

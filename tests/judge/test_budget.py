@@ -12,7 +12,7 @@ import plan_runs
 from bimix.judge.budget import Device, cost, run_flops, search_factor, with_totals
 from bimix.model.transformer import Shape
 from bimix.plan.budget import PlannedRuns
-from bimix.reweighting.doge import Goal, extra_flops, mix_rows, target_rows
+from bimix.reweighting.doge import Mix, extra_flops, mix_rows
 from bimix.training.recipe import Recipe
 
 SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
@@ -37,7 +37,7 @@ A100 = Device("A100", 312e12, 0.4)
 
 
 def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int = 0) -> PlannedRuns:
-    return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept, targets=0)
+    return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept)
 
 
 def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
@@ -76,12 +76,8 @@ def test_searches_cost_what_they_do_beside_pretraining() -> None:
 def test_the_plan_of_doge_is_what_its_report_counts() -> None:
     session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
     plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
-    mix = Goal(SimpleNamespace(domains=["x"] * 22), mix_rows(RECIPE.batch_rows, 22), together=True)
-    elsewhere = Goal(SimpleNamespace(domains=["y"] * 5), target_rows(RECIPE.batch_rows, 22, 5), together=False)
-    for targets, goal in ((0, mix), (5, elsewhere)):  # named targets take the place of the mix
-        more = extra_flops(session, goal)
-        factor = search_factor("doge", SHAPE, RECIPE, 1024, 22, targets)
-        assert factor == pytest.approx(1 + more / plain, rel=1e-12)
+    more = extra_flops(session, Mix(SimpleNamespace(domains=["x"] * 22), mix_rows(RECIPE.batch_rows, 22)))
+    assert search_factor("doge", SHAPE, RECIPE, 1024, 22) == pytest.approx(1 + more / plain, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,6 @@ def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
         "runs": 3,
         "done": 1,
         "kept": 0,
-        "targets": 0,
     }
     hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
     flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}

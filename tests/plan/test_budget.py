@@ -41,7 +41,6 @@ CONFIG = {
                 "reference": "baseline",
                 "doremi": TINY | {"steps": 60},
                 "doge": TINY | {"steps": 60},
-                "targets": {"dataset": "other", "domains": ["x", "y"]},
             },
             "downstream": {"model": "large", "steps": [10, 20, 40]},
         }
@@ -114,7 +113,6 @@ def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
     assert {row.recipe["steps"] for (_, what, _), row in counted.items() if what == "swarm"} == {20}
     # two of the three steps whose weights answer questions come before the last
     assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("summary", "pretraining", "large"): 6}
-    assert {kind: row.targets for kind, row in counted.items() if row.targets} == {("methods", "doge", "tiny"): 2}
     assert not any(row.done for row in counted.values())
 
 

@@ -12,7 +12,7 @@ from reweighting import proxy
 from reweighting.proxy import CHOSEN, LENGTH, draw, token_losses
 
 from bimix.reweighting import doge
-from bimix.reweighting.doge import Doge, Goal
+from bimix.reweighting.doge import Doge, Mix
 from bimix.training.rows import Part, RowStore
 from bimix.training.update import Batch, Learner
 
@@ -38,30 +38,24 @@ def clipped(vector: np.ndarray, largest: float) -> np.ndarray:
     return vector * min(1, largest / (np.linalg.norm(vector) + 1e-6))
 
 
-GOALS = ("mix", "targets")
-
-
 @functools.cache
-def goal(aim: str) -> Goal:
+def mix() -> Mix:
     """Two domains of three rows each, of which an update reads two."""
     rows = {"x": draw(3, 7).numpy(), "y": draw(3, 8).numpy()}
     index = pl.DataFrame({"domain": ["x", "y"], "path": ["x", "y"]}).with_columns(
         rows=pl.lit(3), tokens=pl.lit(3 * LENGTH), dtype=pl.lit("uint16")
     )
-    return Goal(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4, together=aim == "mix")
+    return Mix(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4)
 
 
-@pytest.mark.parametrize(
-    ("aim", "largest_norm", "micro_batch", "loss_chunk"),
-    [("mix", 1e9, 5, None), ("mix", 0.65, 5, None), *((aim, 0.65, 1, 4) for aim in GOALS)],
-)
+@pytest.mark.parametrize(("largest_norm", "micro_batch", "loss_chunk"), [(1e9, 5, None), (0.65, 5, None), (0.65, 1, 4)])
 def test_one_update_equals_the_computation_by_hand(
-    aim: str, largest_norm: float, micro_batch: int, loss_chunk: int | None
+    largest_norm: float, micro_batch: int, loss_chunk: int | None
 ) -> None:
     own, given = learner(largest_norm, loss_chunk, micro_batch), batch()
     before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
-    method = Doge(own, doge.reserve(own.session, goal(aim)), 0.01, goal(aim))
-    assert len(method.gradients) == {"mix": 5, "targets": 6}[aim]
+    method = Doge(own, doge.reserve(own.session), mix())
+    assert len(method.gradients) == 5
     last = torch.tensor([0.0, 0.003, 0.0, 0.0], dtype=torch.float64)
     method.trace.signal = last
     loss, norm = method.update(given, 0)
@@ -72,13 +66,12 @@ def test_one_update_equals_the_computation_by_hand(
     gradients = {d: clipped(vector, largest_norm) for d, vector in gradients.items()}
     scores = last.numpy().copy()
     mean_norm = np.mean([np.linalg.norm(vector) for vector in gradients.values()])
-    owners, numbers = goal(aim).choose(1, 0)
-    read = torch.from_numpy(goal(aim).store.read(owners, numbers))
+    owners, numbers = mix().choose(1, 0)
+    read = torch.from_numpy(mix().store.read(owners, numbers))
     assert owners.tolist() == [0, 1, 0, 1]
-    parts = [read] if aim == "mix" else [read[owners == 0], read[owners == 1]]
-    toward = [clipped(gradient(part), largest_norm) for part in parts]
+    toward = clipped(gradient(read), largest_norm)
     for d, vector in gradients.items():
-        scores[d] = np.clip(RATE * sum(vector @ other for other in toward) / (mean_norm + 1e-6), 0, 5 * RATE)
+        scores[d] = np.clip(RATE * (vector @ toward) / (mean_norm + 1e-6), 0, 5 * RATE)
     weights = np.full(4, 0.25) * np.exp(scores / 0.01)
     weights /= weights.sum()
     step = sum(weights[d] * vector for d, vector in gradients.items())
@@ -112,22 +105,18 @@ def test_products_in_blocks_are_the_products() -> None:
 
 
 @pytest.mark.parametrize("processes", [1, 3, 7])
-@pytest.mark.parametrize("aim", GOALS)
-def test_whole_domains_are_dealt_out_and_every_row_is_read_once(aim: str, processes: int) -> None:
-    """Domains and goals are numbered through.
-
-    No process has more than one of them above another.
-    """
+def test_whole_domains_are_dealt_out_and_every_row_is_read_once(processes: int) -> None:
+    """No process has more than one domain, or the mix, above another."""
     chosen, rows, numbers = np.array([3, 1, 0, 2, 1, 3, 2, 0, 0]), [], []
     for process in range(processes):
         own = learner(1.0)
         accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
         own.session.accelerator = accelerator
-        method = Doge(own, doge.reserve(own.session, goal(aim)), 0.01, goal(aim))
+        method = Doge(own, doge.reserve(own.session), mix())
         mine = method.own(chosen)
         assert (np.diff(chosen[mine]) >= 0).all()
         assert set(chosen[mine].tolist()) == set(method.domains)
-        _, counts = method.read_goal(5)
+        _, counts = method.read_mix(5)
         assert len(counts) + len(method.domains) == len(method.numbers)
         rows += mine.tolist()
         numbers.append((len(method.numbers), sum(counts)))
@@ -153,7 +142,7 @@ def test_the_mix_has_every_domain_alike_and_none_of_its_rows_is_trained_on() -> 
     store = RowStore(index, list("abc"), lambda path, dtype, count: rows[path])
     session = SimpleNamespace(train=store, domains=list("abc"), recipe=SimpleNamespace(batch_rows=12))
     mix = doge.held_mix(session)
-    assert (mix.rows, mix.together, mix.gradients) == (4, True, 1)
+    assert mix.rows == 4
     assert mix.store.sizes.tolist() == [2, 4, 6] and session.train.sizes.tolist() == [38, 76, 114]
     held, trained = (all_rows(part) for part in (mix.store, session.train))
     assert len(held) == 12 and len(trained) == 228 and not held & trained
@@ -163,9 +152,8 @@ def test_the_mix_has_every_domain_alike_and_none_of_its_rows_is_trained_on() -> 
     assert doge.mix_rows(128, 7) == 19, "an average domain's rows"
 
 
-def test_a_goal_is_read_in_turn() -> None:
-    targets = goal("targets")
-    read = [targets.choose(1, step) for step in range(3)]
+def test_the_mix_is_read_in_turn() -> None:
+    read = [mix().choose(1, step) for step in range(3)]
     assert all(owners.tolist() == [0, 1, 0, 1] for owners, _ in read)
     of_x = np.concatenate([numbers[owners == 0] for owners, numbers in read])
     assert sorted(of_x[:3]) == sorted(of_x[3:]) == [0, 1, 2]  # an epoch of the three rows, then another

@@ -29,8 +29,8 @@ def test_the_loss_of_an_update_is_the_mean_of_its_batch() -> None:
     wanted = mean_loss(learner().plain, batch().rows)
     own = learner(2)
     store = SimpleNamespace(domains=["x"], sizes=[3], read=lambda owners, numbers: draw(3, 7).numpy()[numbers])
-    mix = doge.Goal(store, 2, together=True)
-    loss, _ = Doge(own, doge.reserve(own.session, mix), 0.01, mix).update(batch(), 0)
+    mix = doge.Mix(store, 2)
+    loss, _ = Doge(own, doge.reserve(own.session), mix).update(batch(), 0)
     assert loss.item() == pytest.approx(wanted, rel=1e-5)
     own = learner(2)
     reference = learner().plain.requires_grad_(False)
@@ -64,7 +64,7 @@ def test_gradients_of_all_processes_meet_before_they_are_clipped(monkeypatch: py
 def test_weights_move_by_the_score_over_the_regularization() -> None:
     weights, scores = torch.tensor([[0.2, 0.8], [0.03, 0.01]], dtype=torch.float64)
     moved = np.array([0.2 * math.exp(3), 0.8 * math.exp(1)])
-    assert doge.reweight(weights, scores, 0.01).tolist() == pytest.approx((moved / moved.sum()).tolist())
+    assert doge.reweight(weights, scores).tolist() == pytest.approx((moved / moved.sum()).tolist())
     smoothed = 0.7 * moved / moved.sum() + 0.15
     assert doremi.reweight(weights, scores, 100, 0.3).tolist() == pytest.approx(smoothed.tolist())
     assert doremi.row_weights(

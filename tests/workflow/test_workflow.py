@@ -101,14 +101,12 @@ def test_each_method_that_reweighs_has_training_settings_of_its_own(workplace: P
 
     def change(config: dict) -> None:
         reweighted(config, training={"steps": 30}, doremi={"steps": 20}, doge={"recipe": "doge", "precision": "no"})
-        reweighted(config, targets={"dataset": "demo", "domains": ["web"]})
 
     changed(workplace, change)
     printed = call(workplace, "-n", "-p", *targets).stdout
     assert recipe_of(printed, "train_doremi") == demo | {"schedule": "doremi", "steps": 20}
     published = config["training"]["doge"]
     assert recipe_of(printed, "train_doge") == published | {"steps": 30, "precision": "no"}
-    assert "--target-domains web" in printed
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> str:

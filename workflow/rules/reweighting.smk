@@ -56,18 +56,9 @@ rule train_doremi:
 
 
 rule train_doge:
-    """DoGE's proxy.
-
-    Towards the targets of another dataset where the block `reweighting` names them.
-    """
+    """DoGE's proxy."""
     input:
         **TOKENS,
-        targets=collect(
-            "results/{other}/tokens/train.parquet", other=setting("reweighting/targets/dataset", default=[])
-        ),
-        target_tokenizer=collect(
-            "results/{other}/tokenizer.json", other=setting("reweighting/targets/dataset", default=[])
-        ),
     output:
         path="results/{dataset}/reweighting/{model}/doge/path.parquet",
         losses="results/{dataset}/reweighting/{model}/doge/losses.parquet",
@@ -89,7 +80,6 @@ rule train_doge:
     params:
         shape=as_json("models/{model}/shape"),
         recipe=as_json("datasets/{dataset}/reweighting/doge"),
-        target_domains=setting("reweighting/targets/domains", default=[]),
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
         LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
@@ -103,9 +93,6 @@ rule train_doge:
             --shape {params.shape:q} \
             --recipe {params.recipe:q} \
             --state {params.state:q} \
-            --targets {input.targets:q} \
-            --target-tokenizer {input.target_tokenizer:q} \
-            --target-domains {params.target_domains:q} \
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \

@@ -7,7 +7,7 @@ import polars as pl
 
 from bimix.model.transformer import Shape
 from bimix.plan.budget import PlannedRuns
-from bimix.reweighting.doge import mix_rows, target_rows, vector_flops
+from bimix.reweighting.doge import mix_rows, vector_flops
 from bimix.training.recipe import Recipe
 
 WEIGHT_BYTES = 4  # fp32, as they are trained and written
@@ -68,21 +68,18 @@ def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domai
     return rows * sequence_length * shape.flops_per_token(sequence_length)
 
 
-def search_factor(
-    what: str, shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int, targets: int
-) -> float:
+def search_factor(what: str, shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
     """FLOPs of a kind of training relative to plain pretraining.
 
-    doremi: the reference's forward pass next to the proxy; doge: the rows of its `targets`
-    elsewhere or, where it has none, of the mix of all domains, and the work on whole gradients.
+    doremi: the reference's forward pass next to the proxy; doge: the rows of
+    the mix of all domains, and the work on whole gradients.
     """
     if what == "doremi":
         return 4 / 3
     if what == "doge":
         step = recipe.batch_rows * sequence_length * shape.flops_per_token(sequence_length)
-        rows = target_rows(recipe.batch_rows, domains, targets) if targets else mix_rows(recipe.batch_rows, domains)
-        work = vector_flops(shape.parameters, domains, targets or 1)
-        return 1 + rows / recipe.batch_rows + work / step
+        work = vector_flops(shape.parameters, domains)
+        return 1 + mix_rows(recipe.batch_rows, domains) / recipe.batch_rows + work / step
     return 1.0
 
 
@@ -98,7 +95,7 @@ def cost(
     """What planned runs of one shape cost, on so many `devices`, measured on `domains`."""
     recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)
-    flops *= search_factor(planned.what, shape, recipe, sequence_length, domains, planned.targets)
+    flops *= search_factor(planned.what, shape, recipe, sequence_length, domains)
     hours = flops / (device.flops * device.utilisation) / 3600
     stored = planned.runs * run_bytes(planned.what, shape) + planned.kept * shape.parameters * WEIGHT_BYTES
     return Cost(

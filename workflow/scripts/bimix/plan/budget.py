@@ -24,7 +24,7 @@ class PlannedRuns:
     """Trainings of one kind on one model that a table needs and that no table before it did.
 
     `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that
-    they leave on the disk, `targets` domains elsewhere that DoGE helps.
+    they leave on the disk.
     """
 
     needed_for: str
@@ -34,7 +34,6 @@ class PlannedRuns:
     runs: int
     done: int
     kept: int
-    targets: int
 
 
 # Where the losses of a training are once it has ended; of a run of a swarm: in the folder of
@@ -126,7 +125,6 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
     block, first = dataset.block, same[0]
     answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
     last, steps = block["training"][first.model]["steps"], block["downstream"]["steps"] if answering else ()
-    targets = block["reweighting"].get("targets", {}) if first.what == "doge" else {}
     return PlannedRuns(
         needed_for=needed_for,
         what=first.what,
@@ -135,7 +133,6 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
         runs=len(same),
         done=sum(has_ended(dataset, training) for training in same),
         kept=sum(step < last for step in steps) * sum((one.model, one.name) in answering for one in same),
-        targets=len(targets.get("domains", [])),
     )
 
 

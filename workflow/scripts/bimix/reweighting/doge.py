@@ -1,14 +1,12 @@
-"""DoGE: a proxy is trained on the domains whose gradients help a goal (Fan et al. 2024).
+"""DoGE: a proxy is trained on the domains whose gradients help all (Fan et al. 2024).
 
 Domains are read uniformly. Each update takes the gradient of every domain's mean loss. It moves the
-weights towards domains whose gradient points where the goal's does. It takes its step along the
-weighted sum of the gradients. The mixture is the average of the weights. The goal is one of two:
+weights towards domains whose gradient points where that of the mix does: of one loss over rows of
+all domains alike, none of which is trained on (the released configuration; the paper's formula has
+the sum over the other domains of the batch). It takes its step along the weighted sum of the
+gradients. The mixture is the average of the weights.
 
-- a mix: the gradient of one loss over rows of all domains alike, none of which is trained on (the
-  released configuration; the paper's formula has the sum over the other domains of the batch);
-- targets: domains elsewhere, each with a gradient of its own.
-
-A process has whole domains, and their gradients alone. All that is sent is the goal's gradient, the
+A process has whole domains, and their gradients alone. All that is sent is the mix's gradient, the
 weighted sum, and two numbers of each domain: an inner product with a sum is the sum of inner
 products.
 """
@@ -28,25 +26,19 @@ from bimix.training.update import Batch, Learner, to_device
 
 LEAST_NORM = 1e-6  # added to norms that are divided by, as in torch's clipping and the DoGE code
 MIX_SHARE = 0.05  # of each domain's rows, kept for the mix; the DoGE code takes the last 2e9 / 7 tokens of each
-MU, TARGETS_MU = 0.01, 0.05  # divide the scores: of a mix, of targets (released configurations, as below)
+MU = 0.01  # divides the scores (released configuration, as below)
 SCORE_LIMIT = 5.0  # of a score, in learning rates
 BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the blocks in fp64
 
 
 @dataclass(frozen=True)
-class Goal:
+class Mix:
     """What domains are scored against: `rows` an update, of the domains of a store in turn, in an
-    order of the seed alone. `together` they make one gradient, else each of those domains has one.
+    order of the seed alone.
     """
 
     store: RowStore | Part
     rows: int
-    together: bool
-
-    @property
-    def gradients(self) -> int:
-        """Gradients that the rows of an update make."""
-        return 1 if self.together else len(self.store.domains)
 
     def choose(self, seed: int, step: int) -> tuple[np.ndarray, np.ndarray]:
         """Domains and row numbers (rows,) of update `step`, every domain in turn."""
@@ -66,15 +58,10 @@ def mix_rows(batch_rows: int, domains: int) -> int:
     return max(domains, -(-batch_rows // domains))
 
 
-def target_rows(batch_rows: int, domains: int, targets: int) -> int:
-    """Rows of all targets in an update: of each as many as a domain has on average."""
-    return targets * -(-batch_rows // domains)
-
-
-def held_mix(session: Session) -> Goal:
+def held_mix(session: Session) -> Mix:
     """The mix of a session's domains; its rows are taken out of the training data."""
     session.train, kept = set_aside(session.train, MIX_SHARE)
-    return Goal(kept, mix_rows(session.recipe.batch_rows, len(session.domains)), together=True)
+    return Mix(kept, mix_rows(session.recipe.batch_rows, len(session.domains)))
 
 
 def clipping(norms: Tensor, largest: float) -> Tensor:
@@ -95,7 +82,7 @@ def products(gradients: Tensor, toward: Tensor) -> Tensor:
 
 def alignment(along: Tensor, norms: Tensor, present: Tensor, rate: float, limit: float, last: Tensor) -> Tensor:
     """Scores (m,) of domains from the products `along` (m,) of their gradients with the
-    goal's, all clipped before.
+    mix's, all clipped before.
 
     rate * along, divided by the mean of the `norms` (m,) of the domains' gradients and clipped to
     [0, limit * rate]. A domain that is not `present` (m,) in the batch has no gradient: it keeps
@@ -105,37 +92,34 @@ def alignment(along: Tensor, norms: Tensor, present: Tensor, rate: float, limit:
     return torch.where(present, (rate * along / (norm + LEAST_NORM)).clamp(0, limit * rate), last)
 
 
-def reweight(weights: Tensor, scores: Tensor, regularization: float) -> Tensor:
-    """The next weights (m,): softmax(log a + score / mu), with the regularization mu."""
-    return torch.softmax(weights.log() + scores / regularization, dim=0)
+def reweight(weights: Tensor, scores: Tensor) -> Tensor:
+    """The next weights (m,): softmax(log a + score / mu)."""
+    return torch.softmax(weights.log() + scores / MU, dim=0)
 
 
-def own_gradients(session: Session, goal: Goal) -> list[int]:
-    """The gradients of this process: domains first, then the goal's, dealt out in turn."""
-    count = len(session.domains) + goal.gradients
-    return list(range(count))[session.accelerator.process_index :: session.accelerator.num_processes]
+def own_gradients(session: Session) -> list[int]:
+    """The gradients of this process: domains first, then the mix's, dealt out in turn."""
+    return list(range(len(session.domains) + 1))[session.accelerator.process_index :: session.accelerator.num_processes]
 
 
-def reserve(session: Session, goal: Goal) -> Tensor:
+def reserve(session: Session) -> Tensor:
     """Room for this process's gradients (own, parameters) in whole blocks, taken first."""
     numbers = -(-session.shape.parameters // BLOCK) * BLOCK
-    return torch.zeros(len(own_gradients(session, goal)), numbers, device=session.accelerator.device)
+    return torch.zeros(len(own_gradients(session)), numbers, device=session.accelerator.device)
 
 
-def vector_flops(parameters: int, domains: int, gradients: int) -> int:
-    """FLOPs of an update's work on whole gradients: norms, the goal's sum, inner products, the
-    weighted sum. `gradients` are the goal's.
-    """
-    return 2 * parameters * (3 * domains + 2 * gradients)
+def vector_flops(parameters: int, domains: int) -> int:
+    """FLOPs of an update's work on whole gradients: norms, inner products, the weighted sum."""
+    return 2 * parameters * (3 * domains + 2)
 
 
-def extra_flops(session: Session, goal: Goal) -> int:
-    """What a run costs beyond plain pretraining: the goal's rows, and the work on whole gradients.
+def extra_flops(session: Session, mix: Mix) -> int:
+    """What a run costs beyond plain pretraining: the mix's rows, and the work on whole gradients.
     Each row of the domains still has one forward and one backward pass.
     """
     length, shape = session.train.row_length, session.shape
-    read = goal.rows * length * shape.flops_per_token(length)
-    work = vector_flops(shape.parameters, len(session.domains), goal.gradients)
+    read = mix.rows * length * shape.flops_per_token(length)
+    work = vector_flops(shape.parameters, len(session.domains))
     return session.recipe.steps * (read + work)
 
 
@@ -146,14 +130,13 @@ class Doge:
     backwards: ClassVar[bool] = False
     learner: Learner
     gradients: Tensor
-    regularization: float
-    goal: Goal
+    mix: Mix
     trace: Trace = field(init=False)
 
     def __post_init__(self) -> None:
         session = self.learner.session
         self.trace = Trace.start(self.learner, signal=0.0, counted=0)
-        self.numbers = own_gradients(session, self.goal)
+        self.numbers = own_gradients(session)
         self.domains = [number for number in self.numbers if number < len(session.domains)]
         self.places = to_device(np.array(self.domains, dtype=np.int64), session.accelerator.device)
 
@@ -170,7 +153,7 @@ class Doge:
         losses = self.add_gradients(rows, [int(batch.counts[domain]) for domain in self.domains], first=0)
         shares = batch.counts[self.domains] / recipe.batch_rows
         total = (losses * to_device(shares.astype(np.float32), accelerator.device)).sum()
-        self.add_gradients(*self.read_goal(step), first=count)
+        self.add_gradients(*self.read_mix(step), first=count)
 
         norms = torch.linalg.vector_norm(self.gradients, dim=1, dtype=torch.float64)
         factors = clipping(norms, recipe.max_gradient_norm)
@@ -183,7 +166,7 @@ class Doge:
         along, clipped = sum_over_processes(accelerator, sent)
         present = to_device(batch.counts > 0, accelerator.device)
         scores = alignment(along, clipped, present, recipe.rate(step), SCORE_LIMIT, self.trace.signal)
-        weights = reweight(self.trace.weights, scores, self.regularization)
+        weights = reweight(self.trace.weights, scores)
         self.trace.advance(weights, scores, step + 1)
 
         way = sum_over_processes(accelerator, (weights[self.places] * factors[:count]).float() @ own)
@@ -191,19 +174,15 @@ class Doge:
         step_along_gradients(self.learner, step)
         return total, torch.linalg.vector_norm(way)
 
-    def read_goal(self, step: int) -> tuple[Tensor, list[int]]:
-        """This process's rows of the goal at update `step`, on the device, by gradient."""
-        session, goal = self.learner.session, self.goal
-        mine = self.numbers[len(self.domains) :]
-        if not mine:
+    def read_mix(self, step: int) -> tuple[Tensor, list[int]]:
+        """The rows of the mix at update `step`, on the device, and how many; none elsewhere than on
+        the process that has its gradient.
+        """
+        session = self.learner.session
+        if len(self.numbers) == len(self.domains):
             return torch.empty(0), []
-        owners, numbers = goal.choose(session.recipe.seed, step)
-        wanted = np.zeros(len(owners), dtype=np.int64) if goal.together else owners
-        wanted = wanted + len(session.domains)
-        order = np.flatnonzero(np.isin(wanted, mine))
-        order = order[np.argsort(wanted[order], kind="stable")]
-        rows = to_device(goal.store.read(owners[order], numbers[order]), session.accelerator.device)
-        return rows, [int((wanted == number).sum()) for number in mine]
+        rows = self.mix.store.read(*self.mix.choose(session.recipe.seed, step))
+        return to_device(rows, session.accelerator.device), [len(rows)]
 
     def add_gradients(self, rows: Tensor, counts: list[int], first: int) -> Tensor:
         """Add the gradients of the mean losses of consecutive `counts` of `rows`, from gradient

@@ -211,19 +211,13 @@ def references(scope: Scope) -> Iterator[Row]:
 
 
 def _of_text(scope: Scope) -> Iterator[Row]:
-    block, datasets = scope.block, scope.config.datasets
+    block = scope.block
     if scope.sound("domains"):
         paths = "corpus/harvest/{} corpus/train/{} corpus/validation/{} corpus/labels/{}"
         yield "domain", block.domains, "`domains` has", paths
         files = block.corpus.harvest or block.corpus.train
         if isinstance(files, dict):
             yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/{}"
-    if block.reweighting and (targets := block.reweighting.targets):
-        texts = [name for name, one in datasets.items() if getattr(one, "corpus", None)]
-        yield "dataset", texts, "with a corpus there are", "reweighting/targets/dataset"
-        if targets.dataset in texts and scope.sound(f"/datasets/{targets.dataset}/domains"):
-            known = datasets[targets.dataset].domains
-            yield "domain", known, f"{targets.dataset} has", "reweighting/targets/domains/*"
 
 
 def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Faults:

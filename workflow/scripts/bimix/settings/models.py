@@ -510,12 +510,6 @@ class Swarm(Block):
     training: Settings = key("What differs from the model's settings.", "nothing")
 
 
-class Targets(Block):
-    NEEDED = "dataset domains"
-    dataset: str = key("The dataset that has them, with the same tokenizer.")
-    domains: Some[Domain] = key("Their names.")
-
-
 class Reweighting(Block):
     NEEDED = "model reference"
     model: ModelName = key("The model that is trained.")
@@ -523,7 +517,6 @@ class Reweighting(Block):
     training: Settings = key("What differs from the model's recipe, for both.", "nothing")
     doremi: Changes = key("What differs of DoReMi's.", "`schedule: doremi`")
     doge: Changes = key("What differs of DoGE's; a `recipe` takes the place of the model's, here and above.", "nothing")
-    targets: Targets = key("Target domains of DoGE; default: those trained on.", "none")
 
 
 class Compare(Block):

@@ -100,15 +100,15 @@ def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: b
     return session.broadcast(ended)
 
 
-def fingerprint_run(session: Session, mixture: Mixture, **indices: pl.DataFrame) -> dict:
+def fingerprint_run(session: Session, mixture: Mixture) -> dict:
     """What defines a run's result, flat, so that it can be compared: two runs of one fingerprint
-    give the same losses. `indices`: token indices that it reads besides the session's.
+    give the same losses.
     """
     settings = {f"shape.{key}": value for key, value in asdict(session.shape).items()}
     settings |= {f"training.{key}": value for key, value in session.recipe.settings().items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.flat().items()}
     settings["held_out.spread"] = SPREAD_KEY
-    return settings | tokens_of(session.indices | indices)
+    return settings | tokens_of(session.indices)
 
 
 def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
