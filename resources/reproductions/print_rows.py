@@ -13,11 +13,10 @@ among the table's runs; the answer is the best that was run.
 """
 
 import argparse
-import re
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +24,13 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
+from public_tables import mixing_laws, olmix, regmix
+
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws.fitted import fit, predict
 from bimix.mixtures.by_hand import SHARE_FLOOR
-from bimix.observations.imports import Source, read_source
-from bimix.observations.observations import Observations, observations, read_observations
+from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.search.rounds import Search
@@ -51,99 +51,6 @@ ROWS = {
     "seconds": pl.Float64,
 }
 MOST_IN_ROUNDS, SEARCHED = 32, 8
-# Olmix' benchmarks of code (math is minerva, qa the rest), and those that its authors leave out as noise (their configs/fits).
-CODE = "^(codex|mbpp|mt_mbpp)"
-NOISE = "masked_ppl|qasper_yesno|sciriff_yesno|lab_bench|medqa_en"
-# Ye et al.: names of the shares in the order of their files, inferred where they do not say them;
-# and the validation sets of each, of which the mean is taken.
-OWN = {
-    "RedPajama": {
-        "CommonCrawl": "Pile-CC",
-        "C4": None,
-        "GitHub": "Github",
-        "ArXiv": "ArXiv",
-        "Books": "Books3",
-        "StackExchange": "StackExchange",
-        "Wikipedia": "Wikipedia_en",
-    },
-    "3Mix": {"GitHub": "Github", "Books3": "Books3", "Pile-CC": "Pile-CC"},
-    "5Mix": {
-        "academic": "ArXiv|PubMed_Abstracts|PhilPapers|NIH_ExPorter|FreeLaw|USPTO_Backgrounds|PubMed_Central",
-        "prose": "PG19|Books3|BookCorpus2",
-        "dialogue": "Ubuntu_IRC|OpenSubtitles|EuroParl|Enron_Emails|HackerNews|YoutubeSubtitles",
-        "symbolic": "DM_Mathematics|Github",
-        "internet": "Pile-CC|OpenWebText2|StackExchange|Wikipedia_en",
-    },
-}
-LINE = re.compile(r"/[^/]*?(\d+)-([\d.]+(?:-[\d.]+)+)/(\d+)/?\s.*\.valid\.([^/]+)\.bin\s+([\d.]+)")
-CHECKED = 900  # Ye et al. number mixtures so that were proposed, not drawn
-
-
-def regmix(folder: Path, split: str, size: str) -> Observations:
-    """RegMix's runs: train (1m), or test (1m, 60m, 1B)."""
-    source = Source(
-        [folder / f"regmix/{split}_pile_loss_{size}.csv"],
-        "regmix",
-        folder / f"regmix/{split}_mixture_{size}.csv",
-        pattern="metric/the_pile_{domain}_val_loss",
-        ratios="train_the_pile_{domain}",
-        step="1",
-    )
-    return observations(*read_source(source)[:2])
-
-
-def olmix_benchmarks(folder: Path, released: str, joined: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Losses and mixtures of Olmix' runs, a loss a benchmark; from the two tables as released, or
-    from one that joins them.
-    """
-    table = folder / f"olmix/{joined}.csv"
-    if table.exists():
-        source = Source([table], "olmix", table, pattern="bpb_{domain}", ratios="w_{domain}", run="run", step="1")
-    else:
-        metrics, ratios = (folder / f"olmix/{released}_{what}.csv" for what in ("metrics", "ratios"))
-        source = Source([metrics], "olmix", ratios, step="1")
-    losses, mixtures, _ = read_source(source)
-    return losses.filter(~pl.col("domain").str.contains(NOISE)), mixtures
-
-
-def olmix(folder: Path, released: str, joined: str) -> Observations:
-    """Olmix' runs, a loss a family: the mean of its benchmarks."""
-    losses, mixtures = olmix_benchmarks(folder, released, joined)
-    family = pl.when(pl.col("domain").str.starts_with("minerva")).then(pl.lit("math"))
-    family = family.when(pl.col("domain").str.contains(CODE)).then(pl.lit("code")).otherwise(pl.lit("qa"))
-    means = losses.group_by("mixture", "step", family.alias("domain"), maintain_order=True)
-    return observations(means.agg(pl.col("loss").mean()), mixtures)
-
-
-def mixing_laws(folder: Path, name: str, size: str) -> Observations:
-    """Ye et al.'s runs of a size at the last step that all have, a loss a domain that has
-    validation sets.
-    """
-    own, released = OWN[name], folder / f"mixinglaws/data/{name}/{size}.txt"
-    if released.exists():
-        found = [LINE.search(line) for line in released.read_text(encoding="utf-8").splitlines()]
-        rows = [
-            (*map(float, one[2].split("-")), int(one[3]), one[4], float(one[5]))
-            for one in found
-            if one and int(one[1]) < CHECKED and one[2].count("-") == len(own) - 1
-        ]
-        table = pl.DataFrame(rows, [*own, "step", "domain", "loss"], orient="row")
-    else:
-        table = pl.read_parquet(folder / f"mixinglaws/{name}.parquet")
-        table = table.filter((pl.col("model_size").cast(pl.String) == size) & (pl.col("run_id") < CHECKED))
-        table = table.rename({f"r{j + 1}": one for j, one in enumerate(own)} | {"val_domain": "domain"})
-    table = table.with_columns(mixture=pl.concat_str(pl.col(own).round(6), separator=" ")).sort(
-        "mixture", "step", "domain"
-    )
-    last = int(table.group_by("mixture").agg(pl.col("step").max())["step"].min())
-    table = table.filter(pl.col("step") == last).unique(["mixture", "domain"], keep="first", maintain_order=True)
-    kept = {one: domain for domain, sets in own.items() if sets for one in sets.split("|")}
-    losses = table.filter(pl.col("domain").is_in(list(kept))).with_columns(pl.col("domain").replace(kept))
-    losses = losses.group_by("mixture", "step", "domain", maintain_order=True).agg(pl.col("loss").mean())
-    mixtures = table.unique("mixture", keep="first", maintain_order=True).select("mixture", *own)
-    shares = mixtures.unpivot(index="mixture", variable_name="domain", value_name="proportion")
-    total = pl.col("proportion").sum().over("mixture")
-    return observations(losses, shares.with_columns(pl.col("proportion") / total))
 
 
 def proof(folder: Path) -> Observations:
@@ -175,11 +82,11 @@ class Table:
 def _regmix(size: str) -> Table:
     measured = f"13 losses at {size.upper()}"
     return Table(
-        lambda folder: regmix(folder, "train", "1m"),
+        lambda folder: regmix(folder / "regmix", "train", "1m"),
         measured,
         "regmix",
         512,
-        lambda folder: regmix(folder, "test", size),
+        lambda folder: regmix(folder / "regmix", "test", size),
         size != "1m",
     )
 
@@ -188,15 +95,24 @@ TABLES = {
     "RegMix, 1M": _regmix("1m"),
     "RegMix, 1M to 60M": _regmix("60m"),
     "RegMix, 1M to 1B": _regmix("1B"),
-    "Ye, SlimPajama 70M": Table(lambda at: mixing_laws(at, "RedPajama", "70M"), "6 losses", "exponential", 32),
-    "Ye, 3Mix 410M": Table(lambda at: mixing_laws(at, "3Mix", "410M"), "3 losses", "exponential", 24),
-    "Ye, coarse Pile 70M": Table(lambda at: mixing_laws(at, "5Mix", "70M"), "5 losses", "exponential", 16),
-    "Olmix, 64 domains": Table(
-        lambda at: olmix(at, "full_recomputation", "olmix_64"), "3 families of benchmarks", "olmix", 195
+    "Ye, SlimPajama 70M": Table(
+        lambda at: mixing_laws(at / "mixinglaws", "RedPajama", "70M"), "6 losses", "exponential", 32
     ),
-    "Olmix, 24 topics": Table(lambda at: olmix(at, "dclm", "olmix_dclm24"), "3 families of benchmarks", "olmix", 75),
+    "Ye, 3Mix 410M": Table(lambda at: mixing_laws(at / "mixinglaws", "3Mix", "410M"), "3 losses", "exponential", 24),
+    "Ye, coarse Pile 70M": Table(
+        lambda at: mixing_laws(at / "mixinglaws", "5Mix", "70M"), "5 losses", "exponential", 16
+    ),
+    "Olmix, 64 domains": Table(
+        lambda at: olmix(at / "olmix", "full_recomputation", "olmix_64"), "3 families of benchmarks", "olmix", 195
+    ),
+    "Olmix, 24 topics": Table(
+        lambda at: olmix(at / "olmix", "dclm", "olmix_dclm24"), "3 families of benchmarks", "olmix", 75
+    ),
     "Olmix, reuse": Table(
-        lambda at: olmix(at, "full_reuse_update_5_seed_0", "olmix_reuse"), "3 families of benchmarks", "olmix", 48
+        lambda at: olmix(at / "olmix", "full_reuse_update_5_seed_0", "olmix_reuse"),
+        "3 families of benchmarks",
+        "olmix",
+        48,
     ),
     "this project, first proof": Table(proof, "22 losses", "regmix", 40),
 }
@@ -244,15 +160,18 @@ def rounds(runs: Observations, ends: Observations, count: int, draw: np.random.G
 
 
 def in_order(runs: Observations) -> Observations:
-    """Runs in the order of their shares, so that draws do not depend on names and files."""
-    return runs.take(np.lexsort(runs.proportions[:, ::-1].T))
+    """Domains and losses by name, and runs in the order of their shares, so that draws do not
+    depend on names and files.
+    """
+    names, rows = np.argsort(runs.domains), np.argsort(runs.loss_domains)
+    runs = replace(runs.of_domains(rows), domains=tuple(sorted(runs.domains)), proportions=runs.proportions[:, names])
+    return runs.take(np.lexsort(runs.proportions[:, ::-1].round(9).T))
 
 
 def rows_of(name: str, folder: Path, draws: int) -> list[tuple]:
     """Rows in the columns of ROWS."""
     table = TABLES[name]
-    runs, others = table.read(folder), table.asked and table.asked(folder)
-    runs = in_order(runs)
+    runs, others = in_order(table.read(folder)), table.asked and in_order(table.asked(folder))
     found, known = [], (name, len(runs.mixtures), len(runs.domains), table.measured)
     for number in range(draws):
         order = np.random.default_rng([2026, number]).permutation(len(runs.mixtures))

@@ -19,9 +19,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
 from laws.known import STEPS, mixtures, observe, with_transfer
-from public_runs import SLIMPAJAMA, THREE, mixing_laws, olmix, regmix
+from public_tables import mixing_laws, olmix, regmix
 
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
@@ -69,10 +70,10 @@ def tables(folder: Path) -> dict[str, Observations]:
     """The public runs at every step that is read of them."""
     found = {"RegMix 1M": regmix(folder / "regmix", "train", "1m"), "Olmix, 64 domains": olmix(folder / "olmix")}
     for size in ("70M", "160M"):
-        each = [mixing_laws(folder / "mixinglaws/RedPajama.parquet", size, SLIMPAJAMA, step) for step in SAVED]
+        each = [mixing_laws(folder / "mixinglaws", "RedPajama", size, step, each=True, proposed=True) for step in SAVED]
         losses = np.concatenate([runs.losses for runs in each], axis=1)
         found[f"SlimPajama {size}"] = replace(each[0], steps=np.array(SAVED), losses=losses)
-    found["3Mix 410M"] = mixing_laws(folder / "mixinglaws/3Mix.parquet", "410M", THREE)
+    found["3Mix 410M"] = mixing_laws(folder / "mixinglaws", "3Mix", "410M")
     proof = read_observations(OWN / "tiny_first.csv", OWN / "tiny_mixtures.csv", OWN / "cross_entropy.csv")
     proof = proof.take(np.flatnonzero(np.isfinite(proof.losses[:, -1]).all(axis=1)))
     return found | {"first proof": replace(proof, pools=None, tokens=None)}

@@ -3,28 +3,31 @@ it by hand).
 
 python tests/benchmarks/bench_board.py folder [--cases RegMix --counts 16 64 512 --draws 2
 --covered 0] [--rows rows.csv] -> the tables of docs/rivals.md on standard output; `folder` holds
-regmix/, mixinglaws/, olmix/, repetition/ (public_runs.py), or {name}/losses.csv and mixtures.csv of
+regmix/, mixinglaws/, olmix/, repetition/ (resources/reproductions/public_tables.py), or {name}/losses.csv and mixtures.csv of
 any other runs. --rows keeps every law, number of runs and draw.
 """
 
 import argparse
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-from public_runs import Case, cases
+from public_tables import mixing_laws, olmix, regmix, repetition, sizes
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws.fitted import fit, predict_observed
 from bimix.laws.table import LAWS
 from bimix.mixtures.by_hand import SHARE_FLOOR
-from bimix.observations.observations import Observations
+from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.intervals import left_out, picked
 
 LEVEL = 0.9
@@ -41,6 +44,49 @@ BOARD = {
     "seconds": pl.Float64,
     "note": pl.String,
 }
+
+
+@dataclass(frozen=True)
+class Case:
+    """What laws are fitted to, and what they must predict: `asked` (None: the runs that a draw
+    leaves over). Where `asked` are larger models, levels mean nothing and ranks alone are judged.
+    """
+
+    name: str
+    fitted: Observations
+    asked: Observations | None
+    counts: tuple[int, ...]  # runs fitted; 0: all of them
+    ranks_only: bool = False
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """The cases of the tables that lie in a folder: regmix/, mixinglaws/, olmix/, repetition/, and
+    folders with losses.csv and mixtures.csv of any other runs.
+    """
+    if (folder / "regmix").is_dir():
+        train = regmix(folder / "regmix", "train", "1m")
+        for size in ("1m", "60m", "1B"):
+            asked = regmix(folder / "regmix", "test", size)
+            counts = (8, 16, 32, 64, 128, 512)
+            yield Case(f"RegMix, 1M to {size.upper()}", train, asked, counts, ranks_only=size != "1m")
+    if (folder / "mixinglaws").is_dir():
+        for table in ("RedPajama", "3Mix"):
+            for size in sizes(folder / "mixinglaws" / f"{table}.parquet"):
+                runs = mixing_laws(folder / "mixinglaws", table, size, each=True, proposed=True)
+                counts = tuple(count for count in (8, 16, 32, 64) if count <= len(runs.mixtures) - 4)
+                if counts:
+                    yield Case(f"mixing laws, {table}, {size}", runs, None, counts)
+    if (folder / "olmix").is_dir():
+        yield Case("Olmix, 64 domains", olmix(folder / "olmix"), None, (64, 195))
+    repeated = folder / "repetition" / "wikipedia_fineweb_124M.csv"
+    if repeated.exists():
+        yield Case("Wikipedia repeated, to 32 pools", repetition(repeated, 2, 16), repetition(repeated, 32, 32), (0,))
+    for losses in sorted(folder.glob("*/losses.csv")):
+        runs = read_observations(losses, losses.with_name("mixtures.csv"))
+        # of runs of several lengths the longest, which end at the same step
+        runs = runs.take(np.flatnonzero(np.isfinite(runs.losses[:, -1]).all(axis=1)))
+        counts = tuple(count for count in (8, 16, 32, 64) if count <= len(runs.mixtures) - 4)
+        yield Case(losses.parent.name, runs, None, counts)
 
 
 def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, covered: int, seed: int) -> pl.DataFrame:

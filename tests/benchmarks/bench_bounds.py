@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-import public_runs
+import public_tables
 
 from bimix.laws import fitted as laws
 from bimix.optimum.objective import Objective, growth
@@ -33,8 +34,8 @@ def main(argv=None):
     parser.add_argument("--runs", type=int, default=64)
     parser.add_argument("--draws", type=int, default=30)
     options = parser.parse_args(argv)
-    train, small = (public_runs.regmix(options.folder, split, "1m") for split in ("train", "test"))
-    ends = {"1M": small.losses[:, 0], "60M": public_runs.regmix(options.folder, "test", "60m").losses[:, 0]}
+    train, small = (public_tables.regmix(options.folder, split, "1m") for split in ("train", "test"))
+    ends = {"1M": small.losses[:, 0], "60M": public_tables.regmix(options.folder, "test", "60m").losses[:, 0]}
     found = {}
     for draw in range(options.draws):
         random = np.random.default_rng(draw)

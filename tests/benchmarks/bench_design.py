@@ -16,9 +16,10 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
 from bench_few_runs import told
-from public_runs import regmix
+from public_tables import regmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws

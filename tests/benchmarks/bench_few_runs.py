@@ -24,8 +24,9 @@ from scipy.stats import t
 from tokenizers import Tokenizer
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-from public_runs import SLIMPAJAMA, VALIDATED, mixing_laws, regmix
+from public_tables import mixing_laws, regmix
 
 from bimix.corpus.estimators import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
@@ -39,13 +40,13 @@ from bimix.optimum.optimum import Sought
 
 def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:
     """{name: runs to draw from, and runs to look at (None: those that were not drawn)}."""
-    ye = folder / "mixinglaws/RedPajama.parquet"
-    own = mixing_laws(ye, "70M", SLIMPAJAMA, 30_000, VALIDATED)
+    ye = folder / "mixinglaws", "RedPajama", "70M", 30_000
+    own = mixing_laws(*ye, proposed=True)
     positive = own.take(np.nonzero((own.proportions > 0).all(axis=1))[0])
     return {
         "SlimPajama 70M, 6 own losses, no zeros": (positive, None),
         "SlimPajama 70M, 6 own losses": (own, None),
-        "SlimPajama 70M, 22 losses": (mixing_laws(ye, "70M", SLIMPAJAMA, 30_000), None),
+        "SlimPajama 70M, 22 losses": (mixing_laws(*ye, each=True, proposed=True), None),
         "RegMix 1M": tuple(regmix(folder / "regmix", split, "1m") for split in ("train", "test")),
     }
 

@@ -24,13 +24,11 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
 import made_metrics
-import polars as pl
-import print_rows
-from public_runs import from_wide
+from print_rows import in_order
+from public_tables import from_wide, olmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
-from bimix.observations.observations import observations
 
 
 def of_law(observed, new, law="transfer"):
@@ -79,9 +77,8 @@ EVERY = 6
 
 def benchmarks(folder, released, joined, first):
     """Runs with single benchmarks as loss domains."""
-    losses, mixtures = print_rows.olmix_benchmarks(folder, released, joined)
-    kept = sorted(losses["domain"].unique())[first::EVERY]
-    return print_rows.in_order(observations(losses.filter(pl.col("domain").is_in(kept)), mixtures))
+    runs = in_order(olmix(folder / "olmix", released, joined, each=True))
+    return runs.of_domains(np.arange(len(runs.loss_domains))[first::EVERY])
 
 
 WAYS = {

@@ -20,8 +20,9 @@ import numpy as np
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-import public_runs
+import public_tables
 
 from bimix.judge.errors import rank_correlation, relative_error
 from bimix.judge.law_scores import LEARNING
@@ -90,8 +91,8 @@ DRAWS = 5  # of fewer runs than there are
 
 
 def regmix(folder, learning=None):
-    train = public_runs.regmix(folder, "train", "1m")
-    tests = {model: public_runs.regmix(folder, "test", model) for model in ("1m", "60m", "1B")}
+    train = public_tables.regmix(folder, "train", "1m")
+    tests = {model: public_tables.regmix(folder, "test", model) for model in ("1m", "60m", "1B")}
     print(
         "\nmean Spearman (%) over 13 domains, fitted on 1M models; fewer than 512 runs: mean of"
         f" default_rng(seed).choice(512, n), seeds 0-{DRAWS - 1}"

@@ -30,11 +30,12 @@ from unittest.mock import patch
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import polars as pl
 from laws.known import who_speak_alike
-from public_runs import from_wide, olmix, regmix
+from public_tables import from_wide, olmix, regmix
 
 from bimix.laws.fitted import fit, predict_runs
 from bimix.observations.observations import Observations, read_observations

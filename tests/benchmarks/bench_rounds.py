@@ -51,8 +51,9 @@ import numpy as np
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
-from public_runs import from_wide, olmix, regmix
+from public_tables import from_wide, olmix, regmix
 
 import propose_round
 from bimix.laws import fitted as laws

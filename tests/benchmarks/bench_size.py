@@ -17,9 +17,10 @@ import numpy as np
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-from public_runs import SLIMPAJAMA, THREE, VALIDATED, mixing_laws, regmix
+from public_tables import mixing_laws, regmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
@@ -51,9 +52,10 @@ def named(runs: Observations) -> Observations:
 def tables(folder: Path) -> dict[str, list[Group]]:
     """{name: small groups, and last the large one}; tokens are those that the authors state."""
     small, middle, large = (named(regmix(folder / "regmix", "test", size)) for size in ("1m", "60m", "1B"))
-    own, other = folder / "mixinglaws/RedPajama.parquet", folder / "mixinglaws/3Mix.parquet"
-    ye = [named(mixing_laws(own, size, SLIMPAJAMA, 30_000, VALIDATED)) for size in ("70M", "160M")]
-    three = [named(mixing_laws(other, size, THREE, 60_000)) for size in ("70M", "160M", "410M")]
+    ye = [
+        named(mixing_laws(folder / "mixinglaws", "RedPajama", size, 30_000, proposed=True)) for size in ("70M", "160M")
+    ]
+    three = [named(mixing_laws(folder / "mixinglaws", "3Mix", size)) for size in ("70M", "160M", "410M")]
     return {
         "SlimPajama 70M -> 160M": [Group(ye[0], 7e7, 3e10), Group(ye[1], 1.6e8, 3e10)],
         "3Mix 70M, 160M -> 410M": [

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from bench_board import BOARD, judged, main, table
+from bench_board import BOARD, Case, cases, judged, main, table
 from laws.known import mixtures, observe, with_transfer, write_tables
-from public_runs import Case, cases, regmix
+from public_tables import regmix
 
 
 def runs(n: int, seed: int = 0):

@@ -11,6 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
 
 import print_rows
+import public_tables
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = ROOT.parent / "shared" / "data"
@@ -68,10 +69,10 @@ def test_lines_of_the_released_losses_are_read(tmp_path) -> None:
             for loss, name in enumerate(("Github", "Books3", "Pile-CC", "FreeLaw"), step):
                 lines.append(line.format(run=run, shares=shares, step=step, name=name, loss=loss + 0.5))
     path.write_text("".join(lines), encoding="utf-8")
-    runs = print_rows.mixing_laws(tmp_path, "3Mix", "410M")
+    runs = public_tables.mixing_laws(tmp_path / "mixinglaws", "3Mix", "410M")
     assert set(runs.domains) == set(runs.loss_domains) == {"GitHub", "Books3", "Pile-CC"}
     at = runs.domains.index("Books3"), runs.loss_domains.index("Books3")
-    assert sorted(runs.proportions[:, at[0]]) == [0.25, 0.5] and list(runs.steps) == [10]
+    assert sorted(runs.proportions[:, at[0]]) == [0.25, 0.5] and list(runs.steps) == [1]
     assert (runs.losses[:, 0, at[1]] == 11.5).all()
 
 

@@ -178,7 +178,7 @@ def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], t
         (
             import_losses.main,
             [
-                *(str(tmp_path / "log.csv"), "--format", "table", "--pattern", "{domain}", "--run", "mixture"),
+                *(str(tmp_path / "log.csv"), "--pattern", "{domain}", "--run", "mixture"),
                 *("--out", str(tmp_path / "in"), *files[2:]),
             ],
         ),

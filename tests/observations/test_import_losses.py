@@ -18,16 +18,15 @@ PATTERN = ["--pattern", "eval/{domain}/loss"]
 EXAMPLE = {
     "wandb": [*sorted(map(str, LOGS.glob("wandb/*.csv"))), *PATTERN],
     "tensorboard": [str(LOGS / "tensorboard"), *PATTERN],
-    "trainer": sorted(map(str, LOGS.glob("trainer/*/trainer_state.json"))),
-    "olmix": [str(LOGS / "olmix/metrics.csv"), "--step", "10000"],
+    "trainer": [*sorted(map(str, LOGS.glob("trainer/*/trainer_state.json"))), "--pattern", "eval_{domain}_loss"],
 }
 WIDE = "mixture,web,code\na,0.25,0.75\nb,1,0\n"
 
 
-def imported(folder: Path, kind: str, *arguments: str, mixtures: Path | None = None) -> pl.DataFrame:
+def imported(folder: Path, *arguments: str, mixtures: Path | None = None) -> pl.DataFrame:
     """The losses that come out, in the order of their keys; `folder` has them in `out`."""
     mixtures = mixtures or folder / "mixtures.csv"
-    import_losses.main(["--format", kind, *arguments, "--mixtures", str(mixtures), "--out", str(folder / "out")])
+    import_losses.main([*arguments, "--mixtures", str(mixtures), "--out", str(folder / "out")])
     return pl.read_csv(folder / "out" / "losses.csv", schema_overrides={"mixture": pl.String, "seed": pl.String})
 
 
@@ -43,11 +42,8 @@ def keyed(table: pl.DataFrame, *key: str) -> dict:
 
 @pytest.mark.parametrize("kind", EXAMPLE)
 def test_an_example_gives_the_losses_that_were_logged(tmp_path: Path, kind: str) -> None:
-    mixtures = LOGS / ("olmix/ratios.csv" if kind == "olmix" else "mixtures.csv")
-    losses = imported(tmp_path, kind, *EXAMPLE[kind], mixtures=mixtures)
-    own = pl.read_csv(OWN / "losses.csv")
-    own = own.filter(pl.col("step") == 10_000) if kind == "olmix" else own
-    key = ("mixture", "step", "domain")
+    losses = imported(tmp_path, *EXAMPLE[kind], mixtures=LOGS / "mixtures.csv")
+    own, key = pl.read_csv(OWN / "losses.csv"), ("mixture", "step", "domain")
     # event files have losses as float32
     assert losses.columns == own.columns
     assert keyed(losses, *key) == pytest.approx(keyed(own, *key), rel=1e-7, abs=0)
@@ -56,7 +52,7 @@ def test_an_example_gives_the_losses_that_were_logged(tmp_path: Path, kind: str)
 
 
 def test_the_workflow_takes_what_comes_out(tmp_path: Path) -> None:
-    imported(tmp_path, "trainer", *EXAMPLE["trainer"], mixtures=LOGS / "mixtures.csv")
+    imported(tmp_path, *EXAMPLE["trainer"], mixtures=LOGS / "mixtures.csv")
     tables = [f"--{name}={tmp_path / 'out' / name}.csv" for name in ("losses", "mixtures")]
     out = [f"--group-{name}={tmp_path / name}.parquet" for name in ("losses", "mixtures")]
     take_observations.main([*tables, *out, "--names", "run01", "run02"])
@@ -75,8 +71,7 @@ def test_the_logs_of_the_examples_are_those_that_the_script_writes(tmp_path: Pat
         assert (tmp_path / "logs" / path.relative_to(LOGS)).read_bytes() == path.read_bytes(), path.name
     written, committed = tmp_path / "logs" / "tensorboard", LOGS / "tensorboard"
     both = [
-        imported(tmp_path, "tensorboard", str(folder), *PATTERN, mixtures=LOGS / "mixtures.csv")
-        for folder in (written, committed)
+        imported(tmp_path, str(folder), *PATTERN, mixtures=LOGS / "mixtures.csv") for folder in (written, committed)
     ]
     assert both[0].equals(both[1])
 
@@ -110,11 +105,11 @@ def test_a_run_of_the_trainer_is_read_from_its_state_and_from_its_event_files(tm
         trainer.train()
         (folder / "saved" / "checkpoint-4").rename(folder / "checkpoint-4")
     states = sorted(map(str, tmp_path.glob("runs/*/checkpoint-4/trainer_state.json")))
-    said = imported(tmp_path, "trainer", *states)
+    said = imported(tmp_path, *states, "--pattern", "eval_{domain}_loss")
     assert said.select("mixture", "step", "domain").rows() == [
         (mixture, step, domain) for mixture in "ab" for step in (2, 4) for domain in ("code", "web")
     ]
-    drawn = imported(tmp_path, "tensorboard", str(tmp_path / "events"), "--pattern", "eval/{domain}_loss")
+    drawn = imported(tmp_path, str(tmp_path / "events"), "--pattern", "eval/{domain}_loss")
     key = ("mixture", "step", "domain")
     assert keyed(drawn, *key) == pytest.approx(keyed(said, *key), rel=1e-6)
 
@@ -136,7 +131,7 @@ def test_histories_of_wandb_are_runs_called_as_their_files(tmp_path: Path, kind:
         else:
             frame = pl.DataFrame([{k: v for k, v in row.items() if k != "gradients"} for row in rows])
             getattr(frame, f"write_{kind}")(tmp_path / f"{name}.{kind}")
-    losses = imported(tmp_path, "wandb", *(str(tmp_path / f"{name}.{kind}") for name in "ab"), *PATTERN)
+    losses = imported(tmp_path, *(str(tmp_path / f"{name}.{kind}") for name in "ab"), *PATTERN)
     assert losses.rows() == [
         ("a", 10, "code", 2.5),
         ("a", 10, "web", 3.5),
@@ -147,86 +142,101 @@ def test_histories_of_wandb_are_runs_called_as_their_files(tmp_path: Path, kind:
 
 
 def test_a_table_of_any_tool(tmp_path: Path) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
+    write(tmp_path, "mixtures.csv", WIDE.replace("web", "CC"))
     log = write(
         tmp_path, "log.csv", "Name,State,at,val CC ppl,val CC nll,val code nll\na,done,7,20,3,2\nb,done,7,30,4,\n"
     )
-    rename = write(tmp_path, "names.json", '{"CC": "web"}')
-    common = [log, "--pattern", "val {domain} nll", "--run", "Name", "--rename", rename]
-    expected = [("a", 7, "code", 2.0), ("a", 7, "web", 3.0), ("b", 7, "web", 4.0)]
-    assert imported(tmp_path, "table", *common, "--step", "at").rows() == expected
-    tokens = imported(tmp_path, "table", *common, "--step", "8", "--tokens-per-step", "512")
+    common = [log, "--pattern", "val {domain} nll", "--run", "Name"]
+    expected = [("a", 7, "CC", 3.0), ("a", 7, "code", 2.0), ("b", 7, "CC", 4.0)]
+    assert imported(tmp_path, *common, "--step", "at").rows() == expected
+    tokens = imported(tmp_path, *common, "--step", "8", "--tokens-per-step", "512")
     assert tokens.rows() == [(mixture, 8, domain, loss, 4096) for mixture, _, domain, loss in expected]
 
 
-def test_runs_are_mixtures_and_seeds_as_the_table_says(tmp_path: Path, capsys) -> None:
+def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
-    log = write(tmp_path, "log.csv", "id,step,web\nx1,5,3\nx2,5,3.1\nx3,5,4\nold,5,9\n")
-    runs = write(tmp_path, "runs.csv", "run,mixture,seed\nx1,a,0\nx2,a,1\nx3,b,0\n")
-    losses = imported(tmp_path, "table", log, "--pattern", "{domain}", "--run", "id", "--runs", runs)
-    assert losses.rows() == [("a", "0", 5, "web", 3.0), ("a", "1", 5, "web", 3.1), ("b", "0", 5, "web", 4.0)]
-    assert "Left out, for --runs does not name them: old." in capsys.readouterr().err
+    log = write(tmp_path, "log.csv", "id,step,web\nx1,5,3\nx2,5,3.1\nx3,5,4\nold,5,nan\n")
+    runs = write(tmp_path, "runs.csv", "run,mixture,seed,parameters\nx1,a,0,1e6\nx2,a,1,1e6\nx3,b,0,2000000\n")
+    losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id", "--runs", runs)
+    seen = losses.select("mixture", "seed", "parameters", "step", "domain", "loss").rows()
+    assert seen == [("a", "0", 1e6, 5, "web", 3.0), ("a", "1", 1e6, 5, "web", 3.1), ("b", "0", 2e6, 5, "web", 4.0)]
 
 
 @pytest.mark.parametrize(("which", "loss"), [("first", 3.0), ("last", 2.0)])
 def test_of_two_losses_at_a_step_one_is_chosen(tmp_path: Path, which: str, loss: float, capsys) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
     log = write(tmp_path, "a.csv", "step,web\n5,3\n5,2\n")
-    losses = imported(tmp_path, "table", log, "--pattern", "{domain}", "--repeated", which)
+    losses = imported(tmp_path, log, "--pattern", "{domain}", "--repeated", which)
     assert losses.rows() == [("a", 5, "web", loss)]
     assert f"Evaluated twice at a step, the {which} was taken: a." in capsys.readouterr().err
 
 
+LOSS, ANY = PATTERN[1], "{domain}"
 PANEL = "Step,a - eval/web/loss,a - eval/web/loss__MIN,a - eval/web/loss__MAX\n"
 WRONG = [
-    ("table", "a.csv", "step,web\n5,3\n", ["--pattern", "eval"], "--pattern is 'eval': it needs {domain} once"),
-    ("table", "a.csv", "step,web\n5,3\n", [], "--format table needs --pattern, such as eval/{domain}/loss."),
-    ("table", "a.csv", "step,web\n5,3\n", PATTERN, "a.csv: no metric fits 'eval/{domain}/loss'; it has web: name"),
-    ("table", "a.csv", "at,web\n5,3\n", ["--pattern", "{domain}"], "a.csv has no column 'step'; it has at, web: name it"),
-    ("table", "a.csv", "step,web\n5,3\n6,nan\n", ["--pattern", "{domain}"], "a.csv, line 3, column 'web': 'nan' is no loss"),
-    ("table", "a.csv", "step,web\n5.5,3\n", ["--pattern", "{domain}"], "a.csv, line 2, column 'step': 5.5 is no training"),
-    ("table", "a.csv", "step,web,day\n5,3,May\n", ["--pattern", "{domain}"], "a.csv, line 2, column 'day': 'May' is no loss"),
-    ("table", "a.csv", "step,web\n5,3\n5,2\n", ["--pattern", "{domain}"], "has two losses of 'web' at step 5, 3 ("),
-    ("table", "c.csv", "step,web\n5,3\n", ["--pattern", "{domain}"], "mixtures.csv has no mixture 'c', of which there are"),
-    ("table", "a.csv", "step,web\n0,3\n", ["--pattern", "{domain}"], "a.csv: there are no losses after step 0."),
-    ("wandb", "p.csv", f"{PANEL}5,3,2.9,3.1\n", PATTERN, "line 2, column 'a - eval/web/loss': 3 is an average, and MIN is 2.9"),
-    ("wandb", "p.csv", f"{PANEL}5,3,3,3\n", [*PATTERN, "--run", "id"], "p.csv is a panel: its runs are in the names"),
-    ("wandb", "p.csv", f"{PANEL}0.5,3,3,3\n", PATTERN, "p.csv, line 2, column 'Step': 0.5 is no training step"),
-    ("wandb", "p.csv", f"{PANEL}5,3,3,3\n", ["--pattern", "{domain}/ppl"], "no metric fits '{domain}/ppl'; it has eval/web/loss"),
-    ("wandb", "a.jsonl", '{"_step": 5, "web": "NaN"}\n', ["--pattern", "{domain}"], "line 1, column 'web': 'NaN' is no loss"),
-    ("wandb", "a.jsonl", '{"_step": 5}\n{"_st', ["--pattern", "{domain}"], "a.jsonl, line 2: this is not valid JSON"),
-    ("trainer", "a/trainer_state.json", '{"step": 5}', [], "has no list 'log_history': it is no trainer_state.json."),
-    ("trainer", "a/trainer_state.json", '{"log_history": [{"eval_web_loss": 3}]}', [], "entry 1 of log_history, key 'step': None"),
-    ("olmix", "m.csv", ",run,name,index,web\n0,x,a,0,3\n", [], "m.csv has no steps: give the one at which its runs"),
-    ("table", "a.csv", "step,web\n,3\n", ["--pattern", "{domain}"], "a.csv, line 2, column 'step': None is no training step"),
+    ("a.csv", "step,web\n5,3\n", "eval", "--pattern is 'eval': it needs {domain} once"),
+    ("a.csv", "step,web\n5,3\n", LOSS, "a.csv: no metric fits 'eval/{domain}/loss'; it has web: name"),
+    ("a.csv", "at,web\n5,3\n", ANY, "a.csv has no column 'step'; it has at, web: name it"),
+    ("a.csv", "step,web\n5,3\n6,nan\n", ANY, "a.csv, line 3, 'web': 'nan' is no loss"),
+    ("a.csv", "step,web\n5.5,3\n", ANY, "a.csv, line 2, 'step': 5.5 is no training"),
+    ("a.csv", "step,web,day\n5,3,May\n", ANY, "a.csv, line 2, 'day': 'May' is no loss"),
+    ("a.csv", "step,web\n5,3\n5,2\n", ANY, "has two losses of 'web' at step 5, 3 ("),
+    ("c.csv", "step,web\n5,3\n", ANY, "mixtures.csv has no mixture 'c', of which there are"),
+    ("a.csv", "step,web\n0,3\n", ANY, "the logs have no losses after step 0."),
+    ("a.csv", "step,web\n,3\n", ANY, "a.csv, line 2, 'step': None is no training step"),
+    ("a.csv", "step,web_acc\n5,0.3\n", ANY, "a.csv: of 'web_acc' more is better, by its name"),
+    ("p.csv", f"{PANEL}5,3,2.9,3.1\n", LOSS, "line 2, 'a - eval/web/loss': 3 is an average, and MIN is 2.9"),
+    ("p.csv", f"{PANEL}0.5,3,3,3\n", LOSS, "p.csv, line 2, 'Step': 0.5 is no training step"),
+    ("p.csv", f"{PANEL}5,3,3,3\n", "{domain}/ppl", "no metric fits '{domain}/ppl'; it has eval/web/loss"),
+    ("a.jsonl", '{"_step": 5, "web": "NaN"}\n', ANY, "line 1, 'web': 'NaN' is no loss"),
+    ("a.jsonl", '{"_step": 5}\n{"_st', ANY, "a.jsonl, line 2: this is not valid JSON"),
+    ("a.jsonl", "[5]", ANY, "a.jsonl, line 1: this is no JSON object"),
+    ("a/trainer_state.json", '{"step": 5}', LOSS, "has no list 'log_history': it is no trainer_state.json."),
+    ("a/trainer_state.json", '{"log_history": [{"eval/web/loss": 3}, {"step": 1}]}', LOSS, "entry 1 of log_history, 'step': None"),
     (
-        "wandb",
         "p.csv",
         "Step,a - eval/web/loss,b - eval/web/loss,a - lr,b - lr\n5,3,3,1,1\n",
-        ["--pattern", "{domain}/ppl"],
+        "{domain}/ppl",
         "no metric fits '{domain}/ppl'; it has eval/web/loss, lr: name",
     ),
-    ("table", "a.csv", "step,id,web\n5,,3\n", ["--pattern", "{domain}", "--run", "id"], "line 2: column 'id' is empty"),
-    ("tensorboard", "a.csv", "", PATTERN, "a.csv is no folder: name the folder of a run's event files"),
-    ("tensorboard", "a.csv", "", [*PATTERN, "--step", "x"], "--step, --run and --size are of table, wandb, olmix, regmix: tensorboard"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "name", "text", "flags", "words"), WRONG)
-def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path, kind, name, text, flags, words) -> None:
+@pytest.mark.parametrize(("name", "text", "form", "words"), WRONG)
+def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path, name, text, form, words) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
     with pytest.raises(InputError) as error:
-        imported(tmp_path, kind, write(tmp_path, name, text), *flags)
+        imported(tmp_path, write(tmp_path, name, text), "--pattern", form)
     assert words in str(error.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("runs", "words"),
+    [
+        ("run,seed\nx,0\n", "runs.csv needs the columns run and mixture"),
+        ("run,mixture\nx,\n", "runs.csv, line 2: a cell is empty"),
+        ("run,mixture\nx,a\nx,b\n", "runs.csv, line 3: run 'x' is there twice"),
+        ("run,mixture\ny,a\n", "--runs names 'y', of which there are no losses"),
+    ],
+)
+def test_a_table_of_runs_that_does_not_fit_ends_in_a_sentence(tmp_path: Path, runs: str, words: str) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    log, named = write(tmp_path, "log.csv", "id,step,web\nx,5,3\n"), write(tmp_path, "runs.csv", runs)
+    with pytest.raises(InputError) as error:
+        imported(tmp_path, log, "--pattern", "{domain}", "--run", "id", "--runs", named)
+    assert words in str(error.value)
+    write(tmp_path, "empty.csv", "id,step,web\n,5,3\n")
+    with pytest.raises(InputError, match="line 2: column 'id' is empty: it names the run"):
+        imported(tmp_path, str(tmp_path / "empty.csv"), "--pattern", "{domain}", "--run", "id")
 
 
 def test_a_folder_without_event_files_and_inputs_that_would_be_overwritten(tmp_path: Path) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
     with pytest.raises(InputError, match="has no event files"):
-        imported(tmp_path, "tensorboard", str(tmp_path), *PATTERN)
+        imported(tmp_path, str(tmp_path), *PATTERN)
     log = write(tmp_path, "a.csv", "step,web\n5,3\n")
-    flags = ["--format", "table", log, "--pattern", "{domain}", "--mixtures", str(tmp_path / "mixtures.csv")]
+    flags = [log, "--pattern", "{domain}", "--mixtures", str(tmp_path / "mixtures.csv")]
     with pytest.raises(InputError, match=r"mixtures\.csv would be overwritten"):
         import_losses.main([*flags, "--out", str(tmp_path)])
     assert (tmp_path / "mixtures.csv").read_text() == WIDE
@@ -238,7 +248,7 @@ def test_cells_that_a_panel_leaves_empty_are_of_other_runs(tmp_path: Path) -> No
     a, b = "a - eval/web/loss", "b - eval/web/loss"
     rows = [("Step", a, b, f"{b}__MIN"), ("5", "3.5", "", "4.50"), ("6", "", "4.5", "4.50"), ("7", "", "", "")]
     text = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows)
-    losses = imported(tmp_path, "wandb", write(tmp_path, "p.csv", text), *PATTERN)
+    losses = imported(tmp_path, write(tmp_path, "p.csv", text), *PATTERN)
     assert losses.rows() == [("a", 5, "web", 3.5), ("b", 6, "web", 4.5)]
 
 
@@ -260,15 +270,13 @@ def test_steps_that_a_resumed_run_wrote_again(tmp_path: Path, purged: bool) -> N
         with pytest.raises(
             InputError, match=r"has two losses of 'web' at step 3, 3 \(.*\) and 3\.5: choose by --repeated"
         ):
-            imported(tmp_path, "tensorboard", *flags)
+            imported(tmp_path, *flags)
         flags += ["--repeated", "last"]
-    losses = imported(tmp_path, "tensorboard", *flags)
+    losses = imported(tmp_path, *flags)
     assert losses["step"].to_list() == [1, 2, 3, 4, 5] and losses["loss"].to_list() == [1.0, 2.0, 3.5, 4.5, 5.5]
 
 
 def test_names_that_hold_the_separator_of_panels_are_split_where_the_metric_begins(tmp_path: Path) -> None:
     write(tmp_path, "mixtures.csv", "mixture,web\na - 1,1\n")
-    losses = imported(
-        tmp_path, "wandb", write(tmp_path, "p.csv", "Step,a - 1 - eval/web/loss,a - 1 - lr\n5,3,x\n"), *PATTERN
-    )
+    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,a - 1 - eval/web/loss,a - 1 - lr\n5,3,x\n"), *PATTERN)
     assert losses.rows() == [("a - 1", 5, "web", 3.0)]

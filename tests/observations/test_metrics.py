@@ -118,7 +118,7 @@ def test_an_import_takes_metrics_along(tables: list[str], tmp_path: Path) -> Non
     pl.DataFrame(logs).write_csv(tmp_path / "logs.csv")
     (tmp_path / "runs.csv").write_text("run,mixture,seed\na0,a,0\na1,a,1\nb0,b,0\nb1,b,1\n")
     (tmp_path / "mix.csv").write_text("mixture,web,code\na,0.5,0.5\nb,0.2,0.8\n")
-    flags = ["--format", "table", "--pattern", "{domain}", "--run", "run", "--runs", str(tmp_path / "runs.csv")]
+    flags = ["--pattern", "{domain}", "--run", "run", "--runs", str(tmp_path / "runs.csv")]
     places = {"mixtures": "mix.csv", "metrics": "m.csv", "out": "in"}
     paths = [word for flag, name in places.items() for word in (f"--{flag}", str(tmp_path / name))]
     import_losses.main([str(tmp_path / "logs.csv"), *flags, *paths])

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-import public_runs
+import public_tables
 import pytest
 from laws.known import STEPS, mixtures, observe, with_transfer
 from scipy.optimize import least_squares
@@ -365,7 +365,7 @@ def test_the_json_of_coefficients_and_their_number():
 @pytest.mark.skipif(not REGMIX.is_dir(), reason="the public RegMix runs are not beside the checkout")
 def test_rank_correlation_on_the_public_runs_of_regmix():
     """Five stated seeds; 512 runs take longer and are in tests/benchmarks/bench_laws.py."""
-    train, test = (public_runs.regmix(REGMIX, split, "1m") for split in ("train", "test"))
+    train, test = (public_tables.regmix(REGMIX, split, "1m") for split in ("train", "test"))
     correlations = []
     for seed in range(5):
         chosen = np.random.default_rng(seed).choice(512, 32, replace=False)

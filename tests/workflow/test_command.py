@@ -161,15 +161,15 @@ def test_logs_are_imported(environment: Path, mine: Path) -> None:
     said = call(
         environment,
         mine,
-        f"import {logs}/olmix/metrics.csv --format olmix --step 10000 --mixtures {logs}/olmix/ratios.csv --out taken",
+        f"import {logs}/trainer/run01/trainer_state.json {logs}/trainer/run02/trainer_state.json"
+        f" --pattern eval_{{domain}}_loss --mixtures {logs}/mixtures.csv --out taken",
     )
-    assert "10 mixtures of 4 domains, losses of 4 at step 10000: taken/losses.csv" in said
+    assert "2 mixtures of 4 domains, losses of 4 at 5 steps from 2000 to 10000: taken/losses.csv" in said
     call(environment, mine, "fit --law bimix --losses taken/losses.csv --mixtures taken/mixtures.csv --out law.json")
     said = call(
         environment,
         mine,
-        f"import {logs}/tensorboard --format tensorboard --pattern eval/{{domain}}/loss"
-        " --mixtures mixtures.csv --out taken",
+        f"import {logs}/tensorboard --pattern eval/{{domain}}/loss --mixtures mixtures.csv --out taken",
         status=1,
     )
     assert said.startswith("bimix import: error: this needs tensorboard, which is not installed")

@@ -1,10 +1,9 @@
 """Write the runs of ../own_losses as other tools would have logged them: the same losses in each tool's own form.
 
-../own_losses/{losses,mixtures}.csv -> wandb/, tensorboard/, trainer/, olmix/, mixtures.csv, beside this script
+../own_losses/{losses,mixtures}.csv -> wandb/, tensorboard/, trainer/, mixtures.csv, beside this script
 
 It needs envs/requirements-test.txt: torch's SummaryWriter writes the event files, transformers the trainer_state.json.
-A panel of wandb has a column `run - metric` for each line, with its least and largest value; the two tables of Olmix
-begin with pandas' index, which has no name.
+A panel of wandb has a column `run - metric` for each line, with its least and largest value.
 """
 
 import csv
@@ -21,7 +20,6 @@ def main() -> None:
     write_panels(losses)
     write_events(losses)
     write_states(losses)
-    write_olmix(proportions, losses)
 
 
 def read() -> tuple[dict, dict]:
@@ -81,18 +79,6 @@ def write_states(losses: dict) -> None:
         TrainerState(global_step=max(steps), max_steps=max(steps), log_history=log).save_to_json(
             str(folder / "trainer_state.json")
         )
-
-
-def write_olmix(proportions: dict, losses: dict) -> None:
-    """Olmix evaluates its runs once, at their end."""
-    last = {run: steps[max(steps)] for run, steps in losses.items()}
-    for name, table in (("ratios", proportions), ("metrics", last)):
-        columns = list(next(iter(table.values())))
-        rows = [
-            [number, f"{number:08x}", run, number, *(row[column] for column in columns)]
-            for number, (run, row) in enumerate(table.items())
-        ]
-        write(FOLDER / "olmix" / f"{name}.csv", [["", "run", "name", "index", *columns], *rows])
 
 
 def write(path: Path, rows: list[list], quoting: int = csv.QUOTE_MINIMAL) -> None:

@@ -23,7 +23,7 @@ Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
 Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
-`downstream/questions`, `observations/logs`, `outputs`, `plan/shards`,
+`downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
 `results/provenance`, `results/watch`, `settings/complete`, `settings/files`,
 `settings/ladder`, `settings/lock`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,

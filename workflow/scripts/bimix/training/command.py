@@ -20,7 +20,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.names import named, unknown
 from bimix.observations.doubts import MOST_NATS
-from bimix.observations.logs import as_loss, as_step, pattern
+from bimix.observations.imports import as_loss, as_step, pattern
 from bimix.tables import SEPARATORS, read_json
 
 # Fields that a command must have, with what happens without, and all that it may have.
