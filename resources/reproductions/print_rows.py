@@ -1,6 +1,6 @@
 """Fit laws to their authors' public runs, and print a row for each law and number of runs.
 
-python resources/reproductions/print_rows.py FOLDER [--tables ...] [--draws 3] [--out rows.csv] ->
+python resources/reproductions/print_rows.py FOLDER [--tables ...] [--draws N] [--out rows.csv] ->
 rows on standard output. FOLDER holds regmix/, olmix/ and mixinglaws/, the files that the README of
 each folder here names; tables whose files are missing are left out, with a sentence. --out keeps
 every draw: docs/everyone.md is made of resources/reproductions/rows.csv, a test compares the two.
@@ -73,6 +73,7 @@ class Table:
     asked: Callable[[Path], Observations] | None = None
     larger: bool = False
     most_asked: int = 256
+    draws: int = 3
 
     @property
     def quarter(self) -> int:
@@ -96,17 +97,19 @@ TABLES = {
     "RegMix, 1M to 60M": _regmix("60m"),
     "RegMix, 1M to 1B": _regmix("1B"),
     "Ye, SlimPajama 70M": Table(
-        lambda at: mixing_laws(at / "mixinglaws", "RedPajama", "70M"), "6 losses", "exponential", 32
+        lambda at: mixing_laws(at / "mixinglaws", "RedPajama", "70M"), "6 losses", "exponential", 32, draws=8
     ),
-    "Ye, 3Mix 410M": Table(lambda at: mixing_laws(at / "mixinglaws", "3Mix", "410M"), "3 losses", "exponential", 24),
+    "Ye, 3Mix 410M": Table(
+        lambda at: mixing_laws(at / "mixinglaws", "3Mix", "410M"), "3 losses", "exponential", 24, draws=8
+    ),
     "Ye, coarse Pile 70M": Table(
-        lambda at: mixing_laws(at / "mixinglaws", "5Mix", "70M"), "5 losses", "exponential", 16
+        lambda at: mixing_laws(at / "mixinglaws", "5Mix", "70M"), "5 losses", "exponential", 16, draws=8
     ),
     "Olmix, 64 domains": Table(
         lambda at: olmix(at / "olmix", "full_recomputation", "olmix_64"), "3 families of benchmarks", "olmix", 195
     ),
     "Olmix, 24 topics": Table(
-        lambda at: olmix(at / "olmix", "dclm", "olmix_dclm24"), "3 families of benchmarks", "olmix", 75
+        lambda at: olmix(at / "olmix", "dclm", "olmix_dclm24"), "3 families of benchmarks", "olmix", 75, draws=8
     ),
     "Olmix, reuse": Table(
         lambda at: olmix(at / "olmix", "full_reuse_update_5_seed_0", "olmix_reuse"),
@@ -137,7 +140,8 @@ def by_share(asked: Observations) -> tuple:
     """
     own = [i for i, name in enumerate(asked.loss_domains) if name in asked.domains]
     columns = [asked.domains.index(asked.loss_domains[i]) for i in own] or list(range(len(asked.domains)))
-    guess, truth = -np.log(asked.proportions[:, columns] + SHARE_FLOOR), asked.losses[:, -1]
+    # rounded, or equal shares would be ranked by their last bits
+    guess, truth = -np.log(asked.proportions[:, columns] + SHARE_FLOOR).round(9), asked.losses[:, -1]
     ranks = float(np.nanmean(rank_correlation(truth[:, own], guess))) if own else None
     rule = guess.mean(axis=1, keepdims=True)
     return None, ranks, *scores(truth, np.tile(rule, (1, truth.shape[1])), True)[2:]
@@ -234,7 +238,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="of the public files")
     parser.add_argument("--page", action="store_true", help="print the table of docs/everyone.md, of --out")
     parser.add_argument("--tables", nargs="+", default=[""], help="those whose name begins so")
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, help="of each table, in place of its own number")
     parser.add_argument("--out", type=Path, help="csv of every draw; rows of other tables in it stay")
     options = parser.parse_args(argv)
     if options.page:
@@ -245,7 +249,9 @@ def main(argv: list[str] | None = None) -> None:
         parser.error(f"--tables: there are {', '.join(TABLES)}")
     for name in chosen:
         try:
-            found = pl.DataFrame(rows_of(name, options.folder, options.draws), schema=ROWS, orient="row")
+            found = pl.DataFrame(
+                rows_of(name, options.folder, options.draws or TABLES[name].draws), schema=ROWS, orient="row"
+            )
         except (InputError, FileNotFoundError) as missing:
             print(f"{name}: left out. {missing}", file=sys.stderr)
             continue

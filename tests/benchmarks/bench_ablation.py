@@ -62,7 +62,6 @@ PARTS = {
     "error of all": Part({(choice, "BORROWED"): 0.0}),
     "signed term": Part({(choice, "COST"): np.inf}),
     "fitted means": Part({(mixing, "HOLD_LOG_A"): 1e8, (mixing, "HOLD_MEANS"): 1e8}),
-    "earned ridge": Part({(choice, "EARNED"): 1.0, (choice, "EARNED_BY_FEW"): 1.0}),
 }
 
 

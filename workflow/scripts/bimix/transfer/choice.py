@@ -17,12 +17,11 @@ from bimix.transfer.factor import blocks
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 # Of metrics that are all but noise, where there are runs enough to see that they are.
 WIDEST = 1e-2
-# A ridge is taken for cutting the cross-validated error to this share. With few runs it is a
-# smaller one, since the error is then itself rough. After so many that do not, the search ends.
-EARNED, EARNED_BY_FEW, FEW_RUNS, PATIENCE = 0.99, 0.9, 12, 2
-# From so many on each loss domain may have settings of its own. They have to earn their place like
-# a smaller ridge, with few runs up to SURE_RUNS: the best of many is the luckiest too.
-FEW_RUNS_BY_DOMAIN, SURE_RUNS = 12, 24
+# After so many ridges that do not cut the cross-validated error the search ends.
+PATIENCE = 2
+# From so many runs on each loss domain may have settings of its own. They must cut the error to the
+# share EARNED, with few runs, up to SURE_RUNS, to EARNED_BY_FEW: the best of many is the luckiest.
+FEW_RUNS_BY_DOMAIN, SURE_RUNS, EARNED, EARNED_BY_FEW = 12, 24, 0.99, 0.9
 # A prior is used where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
 PRIOR_EARNED = 0.94
@@ -68,8 +67,6 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     folds[used] = np.random.default_rng(0).permutation(np.arange(len(used)) % most)
     count = 1 + folds.max()
     rows = np.array([*[np.where(folds == fold, 0.0, base) for fold in range(count)], base])
-    few = len(used) < FEW_RUNS
-    earned = EARNED_BY_FEW if few else EARNED
     alike = len(used) < FEW_RUNS_BY_DOMAIN
     ridges = RIDGES if alike else (WIDEST, *RIDGES)
     tried = []
@@ -93,9 +90,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
             passed[prior, ridge] = mixed.take(number * len(rows) + np.arange(len(rows)))
             entry = enter(made, passed[prior, ridge])
             errors[prior].append(entry[0]["error"])
-            # Smaller ridges have to earn their place: many have nearly the same error where runs
-            # are plenty.
-            if prior not in best or entry[0]["error"] < earned * best[prior][0]["error"]:
+            if prior not in best or entry[0]["error"] < best[prior][0]["error"]:
                 best[prior], waited[prior] = entry, 0
             else:
                 waited[prior] += 1
