@@ -16,9 +16,9 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1666, ""),
     "mixtures": (530, ""),
-    "observations": (2214, "mixtures"),
-    "transfer": (2107, "observations"),
-    "laws": (1656, "observations transfer"),
+    "observations": (1832, "mixtures"),
+    "transfer": (2101, "observations"),
+    "laws": (1653, "observations transfer"),
     "plan": (1702, "corpus laws"),
     "model": (1008, ""),
     "training": (2871, "corpus mixtures observations plan model"),

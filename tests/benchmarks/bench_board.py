@@ -3,8 +3,9 @@ it by hand).
 
 python tests/benchmarks/bench_board.py folder [--cases RegMix --counts 16 64 512 --draws 2
 --covered 0] [--rows rows.csv] -> the tables of docs/rivals.md on standard output; `folder` holds
-regmix/, mixinglaws/, olmix/, repetition/ (resources/reproductions/public_tables.py), or {name}/losses.csv and mixtures.csv of
-any other runs. --rows keeps every law, number of runs and draw.
+regmix/, mixinglaws/, olmix/, repetition/ (resources/reproductions/public_tables.py), or
+{name}/losses.csv and mixtures.csv of any other runs. --rows keeps every law, number of runs and
+draw.
 """
 
 import argparse
