@@ -23,7 +23,7 @@ ROOMS = {
     "model": (1008, ""),
     "training": (2871, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
-    "optimum": (2365, "mixtures observations transfer laws"),
+    "optimum": (2277, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2358, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),

@@ -89,7 +89,7 @@ class Made:
         if self.objective.get("kind", "weighted") != "weighted":
             asked += ["--reference", str(self.results / f"mixtures/{self.objective['reference']}.json")]
         optimize_mixture.main([*asked, "--out", str(self.results / "mixtures/transfer.json")])
-        spans = ["--resample", "left_out", "--level", "0.9", "--baseline", self.reference]
+        spans = ["--level", "0.9", "--baseline", self.reference]
         estimate_intervals.main([*asked, *self.fitted, *spans, "--out", str(law / "intervals.csv")])
 
     @property

@@ -1,7 +1,7 @@
-"""Measure what a design of runs saves: laws fitted to runs that were picked by D, by I and at
+"""Measure what a design of runs saves: laws fitted to runs that were picked by design and at
 random (no test: run it by hand).
 
-python tests/benchmarks/bench_design.py folder [--counts 4 8 --draws 8 --ways random I --prior] -> a
+python tests/benchmarks/bench_design.py folder [--counts 4 8 --draws 8 --ways random designed --prior] -> a
 table on standard output; `folder` holds regmix/ (public runs of RegMix), with --prior also what
 bench_few_runs.py needs for its prior. In each draw 256 of the 512 runs are offered, of which each
 way picks some; the law `transfer` is fitted to these and predicts RegMix's 256 test runs. `regret`
@@ -28,30 +28,18 @@ from bimix.observations.prior import centred, offsets
 from bimix.search import design, sensitivity, sizes
 
 OFFERED = 256
-WAYS = ("random", "logs", *design.CRITERIA)  # logs: D-optimal in log proportions
-FLOOR = 1e-3  # of the proportions in logarithms, which the design was before laws had a say in it
+WAYS = ("random", "designed")
 
 
-def by_logs(shares, count):
-    """D-optimal in log proportions: log det(I + X'X), one number for all loss domains."""
-    logs = np.log(np.maximum(shares, FLOOR))
-    slopes = (logs - logs.mean(axis=0))[:, None]
-    return picked(slopes, design.Aim("D", np.eye(slopes.shape[2])[None], None, np.ones(1)), count)
-
-
-def by_law(shares, count, name, own, gaps):
+def designed(shares, count, own, gaps):
     """As propose_runs.py picks runs of one size before any run."""
     at, one = sensitivity.guessed(shares.shape[1], own, gaps), np.ones(1)
     decided = design.wanted(sizes.at_sizes(at, shares, None, 1))
     known, weights = sizes.known_at_sizes(at, one, 1.0), np.full(len(own), 1 / len(own))
     slopes = sizes.at_sizes(at, shares, np.zeros(len(shares), dtype=int), 1)
-    return picked(slopes, design.Aim(name, known, decided, weights, 2), count)
-
-
-def picked(slopes, aim, count):
     n = len(slopes)
     offer = design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n))
-    return design.choose(offer, aim, np.inf, count)
+    return design.choose(offer, design.Aim(known, decided, weights), np.inf, count)
 
 
 def measured(runs, new, gaps):
@@ -83,12 +71,9 @@ def main(argv=None):
             order = np.random.default_rng([draw, 0]).permutation(len(runs.mixtures))[:OFFERED]
             offered = runs.take(order)
             for way in options.ways:
-                if way == "random":
-                    rows = list(range(count))
-                elif way == "logs":
-                    rows = by_logs(offered.proportions, count)
-                else:
-                    rows = by_law(offered.proportions, count, way, own, offsets(gaps))
+                rows = list(range(count))
+                if way == "designed":
+                    rows = designed(offered.proportions, count, own, offsets(gaps))
                 table.setdefault(way, []).append(measured(offered.take(rows), new, gaps))
         for way, rows in table.items():
             error, rank, rank_average, lost = np.array(rows).T

@@ -179,7 +179,7 @@ def coverage(sets, counts, draws):
                 mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
                 m = len(new.domains)
                 sought = Sought(document, 1, Objective(), np.zeros(m), np.ones(m))
-                table = intervals(sought, 0.9, mixtures, None, spread, None)
+                table = intervals(sought, 0.9, mixtures, None, spread)
                 table = table.filter(pl.col("quantity") != "optimum_average_loss")
                 for quantity, truth in (
                     ("loss", new.losses[:, 0]),

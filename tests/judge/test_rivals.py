@@ -14,7 +14,7 @@ from bimix.errors import InputError
 from bimix.laws import exponential, regmix
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
-from bimix.optimum.intervals import Bootstrap, intervals, left_out, resampled
+from bimix.optimum.intervals import intervals, left_out, resampled
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import Sought
 
@@ -49,31 +49,19 @@ def test_learning_curve(tmp_path):
         trace_learning.main([*arguments, "--counts", "16"])
 
 
-@pytest.mark.parametrize(("law", "kind"), [("bimix", "mixtures"), ("transfer", "residuals")])
-def test_intervals(tmp_path, law, kind):
+@pytest.mark.parametrize("law", ["bimix", "transfer"])
+def test_intervals(tmp_path, law):
     pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
-    arguments = [
-        "--coefficients",
-        str(out),
-        *pair,
-        "--step",
-        "8000",
-        "--resample",
-        kind,
-        "--resamples",
-        "40",
-        "--level",
-        "0.9",
-    ]
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resamples", "40", "--level", "0.9"]
     estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
     table = pl.read_csv(tmp_path / "i.csv")
     assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level", "kind"]
-    assert set(table["kind"]) == {kind}
-    assert {"alpha", "beta", "loss", "average_loss", "proportion", "gain", "optimum_average_loss"} <= set(
-        table["quantity"]
-    )
-    assert (table["low"] <= table["high"]).all()
+    kinds = dict(table.select("quantity", "kind").unique().iter_rows())
+    assert {kinds[name] for name in ("alpha", "beta", "proportion")} == {"residuals"}
+    assert {kinds[name] for name in ("loss", "average_loss", "gain", "optimum_average_loss")} == {"left_out"}
+    known = table.filter(pl.col("quantity") != "ahead")
+    assert (known["low"] <= known["high"]).all()
     shares = table.filter(pl.col("quantity") == "proportion")
     assert abs(shares["estimate"].sum() - 1) < 1e-9 and (shares["high"] > shares["low"]).all()
     one = dict(table.select("quantity", "estimate").iter_rows())
@@ -95,7 +83,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
         observed = Observations(tuple(map(str, range(12))), names, np.array([100]), names, shares, losses)
         fitted = laws.fit("bimix", observed)
         new = np.full((1, 3), 1 / 3)
-        guesses = [laws.predict(one, new, [100])[0, 0] for one in resampled(fitted, observed, "residuals", 100, seed)]
+        guesses = [laws.predict(one, new, [100])[0, 0] for one in resampled(fitted, observed, 100, seed)]
         low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
         inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
     assert 0.75 <= np.mean(inside) <= 0.98
@@ -103,30 +91,30 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_left_out_intervals(tmp_path, law):
-    """Losses from fits without each run; coefficients and shares by the bootstrap named."""
+    """Losses from fits without each run; coefficients and shares by refits, where requested."""
     pair, out = tables(tmp_path, "run", 12, 3, steps=(8000,)), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
     fitted = json.loads(out.read_text())
-    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.8"]
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--level", "0.8"]
     arguments += ["--baseline", "run0", "--out", str(tmp_path / "i.csv")]
     estimate_intervals.main(arguments)
     table = pl.read_csv(tmp_path / "i.csv")
     assert set(table["kind"]) == {"left_out"}
     assert set(table["quantity"]) == {"loss", "average_loss", "optimum_average_loss", "gain"}
     assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
-    estimate_intervals.main([*arguments, "--bootstrap", "residuals", "--resamples", "10", "--seed", "1"])
+    estimate_intervals.main([*arguments, "--resamples", "10", "--seed", "1"])
     both = pl.read_csv(tmp_path / "i.csv")
     kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}
     assert kinds["proportion"] == {"residuals"} and kinds["gain"] == {"left_out"}
     assert both.filter(pl.col("kind") == "left_out").drop("step").equals(table.drop("step"))
     assert fitted["law"] == law
-    with pytest.raises(InputError, match="needs --resamples and --seed"):
-        estimate_intervals.main([*arguments, "--bootstrap", "mixtures"])
+    with pytest.raises(InputError, match="--resamples is -1: it must be a number of refits"):
+        estimate_intervals.main([*arguments, "--resamples", "-1"])
 
 
 def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
-    """Losses of laws of no form here: a bootstrap of the fit holds far fewer than it says."""
-    held = {("left_out", 0.9): [], ("left_out", 0.5): [], ("residuals", 0.9): []}
+    """Losses of laws of no form here."""
+    held = {0.9: [], 0.5: []}
     for seed in range(12):
         draw = np.random.default_rng(seed)
         shares = draw.dirichlet(np.full(3, 2.0), 52)
@@ -137,21 +125,16 @@ def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():
         every = Observations(tuple(map(str, range(52))), names, np.array([100]), names, shares, losses)
         observed, new = every.take(np.arange(12)), every.take(np.arange(12, 52))
         fitted = laws.fit("bimix", observed)
-        sources = {
-            "left_out": left_out(fitted, observed, 100),
-            "residuals": Bootstrap("residuals", resampled(fitted, observed, "residuals", 60, seed)),
-        }
+        left = left_out(fitted, observed, 100)
         mixtures = dict(zip(new.mixtures, new.proportions, strict=True))
-        for (kind, level), inside in held.items():
+        for level, inside in held.items():
             sought = Sought(fitted, 100, Objective(), np.zeros(3), np.ones(3))
-            table = intervals(sought, level, mixtures, None, sources[kind], None)
+            table = intervals(sought, level, mixtures, None, left)
             own = table.filter(pl.col("quantity") == "loss")
             low, high = (own[end].to_numpy().reshape(40, 3) for end in ("low", "high"))
             inside.append(((low <= new.losses[:, 0]) & (new.losses[:, 0] <= high)).mean())
     share = {key: np.mean(inside) for key, inside in held.items()}
-    assert 0.84 <= share["left_out", 0.9] <= 0.98
-    assert 0.4 <= share["left_out", 0.5] <= 0.72
-    assert share["residuals", 0.9] < 0.75
+    assert 0.84 <= share[0.9] <= 0.98 and 0.4 <= share[0.5] <= 0.72
 
 
 def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys):
@@ -159,7 +142,7 @@ def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys
     losses = pl.read_csv(pair[1]).with_row_index()
     losses.filter(pl.col("index") % 4 != 0).drop("index").write_csv(pair[1])
     fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--level", "0.9"]
     estimate_intervals.main([*arguments, "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
     table = pl.read_csv(tmp_path / "i.csv")
     assert table["estimate"].null_count() == 0
@@ -172,7 +155,7 @@ def test_an_average_that_no_two_runs_have_whole_has_no_interval(tmp_path, capsys
 def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path):
     pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
     fit_law.main(["--law", "bimix", *pair, "--out", str(out)])
-    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resample", "residuals", "--resamples", "20"]
+    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resamples", "20"]
     arguments += ["--level", "0.9", "--seed", "1", "--out", str(tmp_path / "i.csv")]
     epochs = ["--max-epochs", "2", "--tokens", '{"code": 50, "law": 1000, "web": 1000}']
     (tmp_path / "tokens.json").write_text(epochs.pop())

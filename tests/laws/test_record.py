@@ -97,7 +97,7 @@ def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
     assert curve["mre_worst"].max() < 1e-6 and curve["note"].null_count() == 4
 
     errors = left_out(fitted, observed, 800)
-    table = intervals(Sought(fitted, 800, Objective(), lower, upper), 0.9, {"new": new[0]}, None, errors, None)
+    table = intervals(Sought(fitted, 800, Objective(), lower, upper), 0.9, {"new": new[0]}, None, errors)
     assert table.filter(pl.col("quantity") == "loss")["estimate"].to_list() == pytest.approx(list(new[0] @ truth.T))
 
 

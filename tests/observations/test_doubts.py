@@ -189,7 +189,7 @@ def test_all_scripts_that_read_tables_of_users_refuse_a_slip(files: list[str], t
         ):
             main(flags)
         main([*flags, *meant])
-    intervals = ["--coefficients", out[0], *files, "--step", "8000", "--resample", "left_out", "--level", "0.9"]
+    intervals = ["--coefficients", out[0], *files, "--step", "8000", "--level", "0.9"]
     with pytest.raises(InputError, match="domain 'wikki' is in 1 of 8 mixtures"):
         estimate_intervals.main([*intervals, "--out", out[4]])
     estimate_intervals.main([*intervals, "--out", out[4], *meant])

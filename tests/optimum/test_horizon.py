@@ -83,7 +83,7 @@ def test_scripts_warn_beyond_ten_times_the_last_step_and_refuse_beyond_a_hundred
     tables = write_tables(observed, tmp_path / "l.csv", tmp_path / "m.csv")
     law, out = str(tmp_path / "law.json"), ["--out", str(tmp_path / "out.csv")]
     fit_law.main(["--law", "bimix", *tables, "--out", law])
-    asked = ["--resample", "left_out", "--level", "0.9"]
+    asked = ["--level", "0.9"]
     calls = [
         lambda step: optimize_mixture.main(["--coefficients", law, "--step", step, "--out", str(tmp_path / "o.json")]),
         lambda step: predict_losses.main(["--coefficients", law, "--mixtures", tables[3], "--steps", step, *out]),
@@ -97,6 +97,3 @@ def test_scripts_warn_beyond_ten_times_the_last_step_and_refuse_beyond_a_hundred
         assert "step 1.6e+06 is 20 times the last step that the law was fitted to, 80000" in capsys.readouterr().err
         with pytest.raises(InputError, match="beyond 100 times the runs do not determine it"):
             call(str(101 * LAST))
-    drawn = ["--resample", "residuals", "--resamples", "4", "--seed", "0", "--level", "0.9"]
-    estimate_intervals.main(["--coefficients", law, *tables, "--step", str(2 * LAST), *drawn, *out])
-    assert "intervals are no wider for it: bootstraps do not know it" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from bimix.errors import InputError
 from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
 from bimix.optimum import intervals as module
-from bimix.optimum.intervals import BORROWED, Bootstrap, LeftOut, intervals, left_out, picked, resampled
+from bimix.optimum.intervals import BORROWED, LeftOut, intervals, left_out, picked, resampled
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import Sought
 
@@ -46,18 +46,6 @@ def errors_of(values: np.ndarray) -> LeftOut:
     """Left-out errors `values` (4, 2) in logs."""
     guesses = losses(FITTED)
     return LeftOut(FITTED, REFITTED, 100, guesses * np.exp(values), guesses, SHARES)
-
-
-def test_ends_of_a_bootstrap_are_those_of_its_refits() -> None:
-    source, target = Bootstrap("mixtures", REFITTED), np.array([1.0, 3.0])
-    guesses = np.array([losses(one, SHARES[:2]) for one in REFITTED])
-    low, high = source.ends(None, SHARES[:2], 100, None, 0.5)
-    assert np.allclose([low, high], np.quantile(guesses, [0.25, 0.75], axis=0))
-    low, high = source.ends(None, SHARES[:2], 100, target, 0.5)
-    averages = guesses @ target / 4
-    assert np.allclose([low, high], np.quantile(averages, [0.25, 0.75], axis=0))
-    low, high = source.ends_of_gain(None, SHARES[:2], 100, target, 0.5)
-    assert np.allclose([low, high], np.quantile(averages[:, 0] - averages[:, 1], [0.25, 0.75]))
 
 
 def test_the_spread_of_a_domain_borrows_from_all() -> None:
@@ -114,14 +102,16 @@ def test_far_from_the_runs_an_interval_is_wider_by_the_jackknife(target: np.ndar
         assert [low, high] == pytest.approx([guess[0] - guess[1] - nats, guess[0] - guess[1] + nats])
 
 
-def test_residuals_that_are_drawn_are_whole_runs_of_those_observed() -> None:
-    runs = observed(0.05)
+def test_residuals_that_are_drawn_are_whole_runs_of_those_observed(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, samples = observed(0.05), []
     runs.losses[2, 0, 1] = np.nan
     curves = losses(FITTED)[:, None]
     own = np.log(runs.losses / curves) * np.sqrt(2)
     own[2, 0, 1] = 0.0  # what was not observed has no residual to give
+    monkeypatch.setattr(module.LAWS["bimix"].code, "refit", lambda drawn, fitted: samples.extend(drawn) or [])
+    resampled(FITTED, runs, 200, 1)
     ratios, drawn = [], set()
-    for sample, weights in module._drawn_residuals(FITTED, runs, 200, np.random.default_rng(1)):
+    for sample, weights in samples:
         assert weights is None and np.array_equal(np.isnan(sample.losses), np.isnan(runs.losses))
         moved = np.log(sample.losses / curves)
         for n in (0, 1, 3):
@@ -158,14 +148,15 @@ def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyP
     with pytest.raises(InputError, match="fitted to 2 mixtures: intervals need three or more"):
         left_out(FITTED, runs.take([0, 1]), 100)
     with pytest.raises(InputError, match="fitted to 2 mixtures"):
-        resampled(FITTED, runs.take([0, 1]), "mixtures", 3, 0)
+        resampled(FITTED, runs.take([0, 1]), 3, 0)
 
 
 def test_rows_of_every_quantity() -> None:
-    source = Bootstrap("residuals", REFITTED)
+    left = errors_of(0.02 * np.random.default_rng(1).standard_normal((4, 2)))
+    target = np.array([1.0, 0.0])
     sought = Sought(FITTED, 100, Objective(weights={"a": 1.0}), np.zeros(2), np.ones(2))
     mixtures = {"here": SHARES[0], "there": SHARES[1]}
-    table = intervals(sought, 0.5, mixtures, "there", source, source)
+    table = intervals(sought, 0.5, mixtures, "there", left, REFITTED)
     rows = {
         tuple(row[:4]): row[4:]
         for row in table.select("quantity", "mixture", "step", "domain", "estimate", "low", "high").rows()
@@ -174,17 +165,21 @@ def test_rows_of_every_quantity() -> None:
     assert rows["alpha", None, None, "b"] == pytest.approx((0.4, *np.quantile(alphas, [0.25, 0.75])))
     heights = np.array([one["coefficients"]["a"]["A"] for one in REFITTED])
     assert rows["A", None, None, "a"] == pytest.approx((3.0, *np.quantile(heights, [0.25, 0.75])))
-    each = np.array([losses(one, SHARES[1]) for one in REFITTED])[:, 0]
-    own = losses(FITTED, SHARES[1])[0]
-    assert rows["loss", "there", 100, "b"] == pytest.approx((own[1], *np.quantile(each[:, 1], [0.25, 0.75])))
-    plain = np.quantile(each.mean(axis=1), [0.25, 0.75])
-    assert rows["average_loss", "there", 100, None] == pytest.approx((own.mean(), *plain))
     # only a weighs: all of a
     assert rows["proportion", "bimix", 100, "a"] == pytest.approx((1, 1, 1))
-    best = np.array([losses(one, np.array([1.0, 1e-300])) for one in REFITTED])[:, 0, 0]
-    assert rows["optimum_average_loss", "bimix", 100, None] == pytest.approx((3.0, *np.quantile(best, [0.25, 0.75])))
-    gains = np.quantile(each[:, 0] - best, [0.25, 0.75])
-    assert rows["gain", "there", 100, None] == pytest.approx((own[0] - 3.0, *gains))
-    assert set(table["level"]) == {0.5} and set(table["law"]) == {"bimix"} and set(table["kind"]) == {"residuals"}
-    bare = intervals(sought, 0.5, {}, None, source, None)
+    own, best = losses(FITTED, SHARES[1]), np.array([[1.0, 0.0]])
+    each = np.array(left.ends(own, SHARES[1:2], 100, None, 0.5))[:, 0]
+    assert rows["loss", "there", 100, "b"] == pytest.approx((own[0, 1], *each[:, 1]))
+    plain = np.array(left.ends(own.mean(axis=1), SHARES[1:2], 100, np.ones(2), 0.5))[:, 0]
+    assert rows["average_loss", "there", 100, None] == pytest.approx((own.mean(), *plain))
+    ends = np.array(left.ends(np.array([3.0]), best, 100, target, 0.5))[:, 0]
+    assert rows["optimum_average_loss", "bimix", 100, None] == pytest.approx((3.0, *ends))
+    pair = np.array([own[0, 0], 3.0])
+    gain = left.ends_of_gain(pair, np.concatenate([SHARES[1:2], best]), 100, target, 0.5)
+    assert rows["gain", "there", 100, None] == pytest.approx((own[0, 0] - 3.0, *gain))
+    assert set(table["level"]) == {0.5} and set(table["law"]) == {"bimix"}
+    kinds = {kind: set(part["quantity"]) for (kind,), part in table.group_by("kind")}
+    assert kinds["left_out"] == {"loss", "average_loss", "optimum_average_loss", "gain"}
+    assert kinds["residuals"] == {"A", "alpha", "proportion"}
+    bare = intervals(sought, 0.5, {}, None, left)
     assert bare["quantity"].to_list() == ["optimum_average_loss"]

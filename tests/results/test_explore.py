@@ -156,7 +156,7 @@ def test_intervals_widen_beyond_the_last_step_as_in_python(browser: Browser, tmp
     files = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
     law_file = ["--coefficients", str(tmp_path / "bimix.json")]
     estimate_intervals.main(
-        [*law_file, *files, "--step", str(STEPS[-1]), "--resample", "left_out", "--level", "0.9",
+        [*law_file, *files, "--step", str(STEPS[-1]), "--level", "0.9",
          "--out", str(tmp_path / "intervals.csv")]
     )  # fmt: skip
     browser.open(write_page(tmp_path, *tables(law(5), 5), ["bimix"], "--intervals", str(tmp_path / "intervals.csv")))

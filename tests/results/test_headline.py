@@ -15,7 +15,7 @@ from bimix.results.headline import OBSERVED, Headline, headline, next_steps, tit
 
 STEPS = np.array([100, 200, 400])
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "bimix": SEARCHED, "transfer": SEARCHED}
-PROMISE = Promise("bimix", "bimix", "tiny", 400, 3.6, 3.5, 3.7, 0.9, "left_out", 4, 0.02, "baseline", 0.4, -0.1, 0.9)
+PROMISE = Promise("bimix", "bimix", "tiny", 400, 3.6, 3.5, 3.7, 0.9, 4, 0.02, "baseline", 0.4, -0.1, 0.9)
 
 
 def runs(known: Known | None = None, criterion: Criterion | None = None, **finals: list[float]):

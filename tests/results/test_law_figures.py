@@ -49,7 +49,7 @@ def results(tmp_path_factory):
     law = ["--coefficients", f"{folder}/bimix.json"]
     fit_law.main(["--law", "bimix", *fitted, "--out", f"{folder}/bimix.json"])
     predict_losses.main([*law, "--mixtures", new[3], "--out", f"{folder}/predictions.parquet"])
-    resample = ["--resample", "residuals", "--resamples", "30", "--level", "0.9", "--seed", "0"]
+    resample = ["--resamples", "30", "--level", "0.9", "--seed", "0"]
     baseline = ["--baseline", "mine", "--baseline-mixture", BASELINE]
     spans = [*law, *fitted, "--predict", new[3], "--step", "4000", *resample, *baseline]
     estimate_intervals.main([*spans, "--out", f"{folder}/intervals.csv"])

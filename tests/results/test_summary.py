@@ -72,16 +72,15 @@ def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_
     best = row | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5}
 
     def said(runs, weighed="", **gain):
-        table = pl.DataFrame([row | {"quantity": "gain"} | gain, best | {"kind": gain["kind"]}], schema=INTERVALS)
+        table = pl.DataFrame([row | {"quantity": "gain"} | gain, best], schema=INTERVALS)
         return " ".join(" ".join(sections.gain(table, "baseline", runs, weighed)).split())
 
-    few, many = said(4, kind="left_out"), said(64, kind="left_out")
-    assert "runs left out of its fit." in few and "if the law is right" not in few
+    few, many = said(4), said(64)
+    assert "runs left out of its fit." in few
     assert "with fewer than 16 runs expect 0.85 of it, 0.0850." in few and "too well" not in many
-    assert "if the law is right" in said(64, kind="residuals")
-    assert "Average loss, weighed python 1, predicted" in said(64, "python 1", kind="left_out")
-    assert "Gain 0.1000, without an interval" in said(4, kind="left_out", low=None, high=None)
-    null = said(4, kind="left_out", estimate=None, low=None, high=None)
+    assert "Average loss, weighed python 1, predicted" in said(64, "python 1")
+    assert "Gain 0.1000, without an interval" in said(4, low=None, high=None)
+    null = said(4, estimate=None, low=None, high=None)
     assert "defines no loss of baseline" in null and "None" not in null
 
 

@@ -167,7 +167,7 @@ def test_a_second_name_of_one_training_says_nothing_more(tmp_path, monkeypatch) 
 
 def test_what_breaks_the_objective_is_no_candidate() -> None:
     """Neither a run that it forbids nor a rule by hand that is predicted to."""
-    own = Promise("transfer", "transfer", "observed", 10, 2.0, 1.9, 2.1, 0.9, "left_out", 12, 0.01)
+    own = Promise("transfer", "transfer", "observed", 10, 2.0, 1.9, 2.1, 0.9, 12, 0.01)
     rows = [("m1", 10, name, 3.0) for name in "ab"]
     table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     runs = compared(measured(table), Criterion("m1"), outside=["m1"])

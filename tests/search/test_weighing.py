@@ -38,7 +38,7 @@ def summarised(
     (folder / "m00.json").write_text(json.dumps(dict(first.select("domain", "proportion").iter_rows())))
     fit_law.main(["--law", "transfer", *tables, "--out", law, *of_law])
     optimize_mixture.main(["--coefficients", law, "--step", "8000", "--out", optimum, *more])
-    kept = ["--baseline", "m00", "--resample", "left_out", "--level", "0.9"]
+    kept = ["--baseline", "m00", "--level", "0.9"]
     estimate_intervals.main(["--coefficients", law, *tables, "--step", "8000", *kept, "--out", spans, *more])
     flags = {
         "dataset": "losses",
@@ -183,7 +183,7 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     )
     *ran, optimum = levels
     value = levels[optimum]
-    own = Promise("transfer", "transfer", "tiny", 10, value, 0.99 * value, 1.01 * value, 0.9, "left_out", 12, 0.01)
+    own = Promise("transfer", "transfer", "tiny", 10, value, 0.99 * value, 1.01 * value, 0.9, 12, 0.01)
     known = {name: shares[name] for name in ran}
     return Believed(posterior, shares[optimum], own, known, with_rules(known, {}))
 

@@ -148,7 +148,7 @@ def test_a_fitted_law_says_its_prior_and_is_refitted_with_it(told):
     assert found.checked["laws fitted again"] == 1
     assert not [sentence for sentence in found.faults if "coefficients.json" in sentence]
     intervals = ["--coefficients", str(out), *tables, "--step", str(STEPS[16]), "--out", str(folder / "i.csv")]
-    estimate_intervals.main([*intervals, "--resample", "left_out", "--level", "0.9"])
+    estimate_intervals.main([*intervals, "--level", "0.9"])
     assert pl.read_csv(folder / "i.csv").height
 
 

@@ -182,7 +182,7 @@ def test_scripts_fit_predict_optimise_and_give_intervals_at_a_size(tmp_path, cap
     others = mixtures(7, 300, 4)
     assert truth(share[None], *LARGE).sum() < 1.001 * truth(others, *LARGE).sum(axis=1).min()
     table = str(tmp_path / "i.csv")
-    more = ["--step", "100", "--resample", "left_out", "--level", "0.99", "--out", table]
+    more = ["--step", "100", "--level", "0.99", "--out", table]
     # At a size that was fitted: the level of another one is not in the intervals.
     at = ["--parameters", str(MIDDLE[0]), "--run-tokens", str(MIDDLE[1])]
     estimate_intervals.main(["--coefficients", law, *flags, *at, *more])

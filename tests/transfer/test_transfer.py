@@ -258,7 +258,7 @@ def test_resampled_residuals_of_growing_effects_are_the_noise_alone():
     """A law that holds effects to be the same at each step takes their growth for noise."""
     observed, _ = growing(1, 20, 0.002)
     fitted, new = laws.fit("transfer", observed), mixtures(501, 50)
-    drawn = resampled(fitted, observed, "residuals", 10, 0)
+    drawn = resampled(fitted, observed, 10, 0)
     assert np.log([laws.predict(one, new, observed.steps) for one in drawn]).std(axis=0).mean() < 0.004
 
 

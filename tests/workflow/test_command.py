@@ -101,7 +101,7 @@ def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment
         environment,
         mine,
         "intervals --coefficients law.json --losses losses.csv --mixtures mixtures.csv --step 10000"
-        " --resample left_out --level 0.9 --baseline run01 --out intervals.csv",
+        " --level 0.9 --baseline run01 --out intervals.csv",
     )
     gain = pl.read_csv(mine / "intervals.csv").filter(pl.col("quantity").str.contains("gain"))
     assert gain.height and (gain["low"] < gain["estimate"]).all() and (gain["estimate"] < gain["high"]).all()

@@ -50,9 +50,7 @@ rule optimize_mixture:
 
 
 rule estimate_intervals:
-    """Intervals of predictions and gain from runs left out, of coefficients and shares by
-    bootstrap.
-    """
+    """Intervals of losses and gain from runs left out, of coefficients and shares from refits."""
     input:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
         losses="results/{dataset}/losses/{model}/{group}.parquet",
@@ -76,8 +74,6 @@ rule estimate_intervals:
         step=setting("optimum/step"),
         run_tokens=planned(lambda dataset, law: inputs.epoch_run_tokens(dataset, law)),
         baseline=setting("compare/mixtures/0"),
-        resample=config["laws"]["intervals"]["resample"],
-        bootstrap=config["laws"]["intervals"]["bootstrap"],
         resamples=config["laws"]["intervals"]["resamples"],
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
@@ -99,8 +95,6 @@ rule estimate_intervals:
             --step {params.step:q} \
             --baseline {params.baseline:q} \
             --baseline-mixture {input.baseline:q} \
-            --resample {params.resample:q} \
-            --bootstrap {params.bootstrap:q} \
             --resamples {params.resamples:q} \
             --level {params.level:q} \
             --seed {params.seed:q} \

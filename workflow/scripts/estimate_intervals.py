@@ -1,12 +1,12 @@
-"""Intervals of a fitted law: predictions, the optimum's loss and its gain over a baseline;
-coefficients and the optimum's proportions.
+"""Intervals of a fitted law: predictions, the optimum's loss and its gain over a baseline; with
+--resamples also coefficients and the optimum's proportions.
 
 coefficients.json and the tables it was fitted to -> intervals.csv (law, quantity, mixture, step,
 domain, estimate, low, high, level, kind)
 
 kind left_out: from the law's errors on runs that it was refitted without, what a new run does; of
-losses, averages and the gain. kind residuals or mixtures: bootstraps over runs, the scatter of the
-fit given that the law is right.
+losses, averages and the gain. kind residuals: from refits to drawn residuals, the scatter of the
+fit given that the law is right; of coefficients and proportions.
 """
 
 import argparse
@@ -23,15 +23,7 @@ from bimix.mixtures.mixture import read_proportions
 from bimix.observations.flags import add_allowed
 from bimix.observations.observations import proportions_of, read_observations
 from bimix.optimum.flags import add_flags
-from bimix.optimum.intervals import (
-    BOOTSTRAPS,
-    RESAMPLES,
-    Bootstrap,
-    intervals,
-    left_out,
-    not_wider,
-    resampled,
-)
+from bimix.optimum.intervals import intervals, left_out, not_wider, resampled
 from bimix.optimum.optimum import Sought
 from bimix.outputs import write_table
 from bimix.tables import read_table
@@ -44,16 +36,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--mixtures", type=Path, required=True, help="the mixtures it was fitted to")
     parser.add_argument("--step", required=True, type=int, help="the step of the predictions and of the optimum")
     parser.add_argument(
-        "--resample", required=True, choices=RESAMPLES, help="where those of losses, averages and gain come from"
+        "--resamples", type=int, default=0, help="refits for intervals of coefficients and proportions; without it none"
     )
-    parser.add_argument(
-        "--bootstrap",
-        choices=BOOTSTRAPS,
-        help="where those of coefficients and proportions come from; as --resample where that is one, else left out",
-    )
-    parser.add_argument("--resamples", type=int, help="refits of a bootstrap")
     parser.add_argument("--level", required=True, type=float, help="share that an interval is to hold, such as 0.9")
-    parser.add_argument("--seed", type=int, help="of a bootstrap")
+    parser.add_argument("--seed", type=int, default=0, help="of --resamples")
     parser.add_argument(
         "--predict", type=Path, nargs="*", default=[], help="tidy mixtures whose losses get intervals too"
     )
@@ -66,9 +52,8 @@ def main(argv: list[str] | None = None) -> None:
     add_allowed(parser)
     options = parser.parse_args(argv)
 
-    kinds = {options.resample, options.bootstrap} & set(BOOTSTRAPS)
-    if kinds and (options.resamples is None or options.seed is None):
-        raise InputError(f"a bootstrap ({', '.join(sorted(kinds))}) needs --resamples and --seed.")
+    if options.resamples < 0:
+        raise InputError(f"--resamples is {options.resamples}: it must be a number of refits, 0 or more.")
     if not 0 < options.level < 1:
         raise InputError(f"--level is {options.level:g}: it must be between 0 and 1, such as 0.9.")
     fitted = checked_law(options.coefficients)
@@ -82,17 +67,11 @@ def main(argv: list[str] | None = None) -> None:
     mixtures = predicted_mixtures(options, tuple(fitted["domains"]))
     sought = Sought.of(options, fitted, options.step)
     fitted = sought.fitted
-    drawn = {
-        kind: Bootstrap(kind, resampled(fitted, observed, kind, options.resamples, options.seed))
-        for kind in sorted(kinds)
-    }
-    of_losses = drawn.get(options.resample) or left_out(fitted, observed, options.step, ahead=True)
-    for note in filter(None, (of_losses.outlier(), not_wider(fitted, observed, options.step, of_losses))):
+    left = left_out(fitted, observed, options.step, ahead=True)
+    for note in filter(None, (left.outlier(), not_wider(left, options.step))):
         print(f"warning: {note}", file=sys.stderr)
-    of_fit = drawn.get(options.bootstrap or options.resample)
-    if of_fit is None:
-        print("coefficients and proportions of the optimum are left out: they need --bootstrap.", file=sys.stderr)
-    table = intervals(sought, options.level, mixtures, options.baseline, of_losses, of_fit)
+    refitted = resampled(fitted, observed, options.resamples, options.seed) if options.resamples else None
+    table = intervals(sought, options.level, mixtures, options.baseline, left, refitted)
     undefined = table["estimate"].null_count()
     if undefined:
         print(

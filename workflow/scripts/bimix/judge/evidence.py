@@ -44,7 +44,7 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
     """
     if proxies is not None and (found := noise_between(proxies, criterion)):
         return replace(found, source=f"repeated proxies: {found.source}")
-    known = [one for one in promises if one.deviation is not None and one.kind == "left_out"]
+    known = [one for one in promises if one.deviation is not None]
     if not known:
         return None
     least = min(known, key=lambda one: one.deviation)
@@ -180,7 +180,7 @@ def promise(
         law["law"],
         model,
         own["step"],
-        *(own[key] for key in ("estimate", "low", "high", "level", "kind")),
+        *(own[key] for key in ("estimate", "low", "high", "level")),
         runs=len(law["mixtures"]),
         left_out=left_out_error(scores, law["law"], criterion),
         blend=left_out_error(scores, law["law"], criterion, "blend_mre"),

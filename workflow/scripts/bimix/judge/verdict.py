@@ -39,7 +39,6 @@ class Promise:
     low: float | None
     high: float | None
     level: float
-    kind: str  # of the interval: left_out, or a bootstrap
     runs: int
     left_out: float | None = None
     reference: str | None = None

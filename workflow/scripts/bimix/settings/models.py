@@ -298,8 +298,6 @@ class MixturesByRule(Block):
 
 
 class Intervals(Block):
-    resample: Literal["left_out", "residuals", "mixtures"] = key("What those of losses come from ([laws](laws.md)).")
-    bootstrap: Literal["residuals", "mixtures"] = key("What those of coefficients and proportions are drawn from.")
     resamples: Count = key("How many are drawn.")
     level: Part = key("The probability of an interval.")
 
@@ -309,7 +307,7 @@ class Laws(Block):
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
     seed: Natural = key("Seed of all random draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
-    intervals: Intervals = key("How intervals are drawn.")
+    intervals: Intervals = key("Refits for those of coefficients and proportions ([laws](laws.md)).")
 
 
 class Reading(Block):
