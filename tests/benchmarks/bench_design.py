@@ -1,11 +1,11 @@
 """Measure what a design of runs saves: laws fitted to runs that were picked by design and at
 random (no test: run it by hand).
 
-python tests/benchmarks/bench_design.py folder [--counts 4 8 --draws 8 --ways random designed --prior] -> a
-table on standard output; `folder` holds regmix/ (public runs of RegMix), with --prior also what
-bench_few_runs.py needs for its prior. In each draw 256 of the 512 runs are offered, of which each
-way picks some; the law `transfer` is fitted to these and predicts RegMix's 256 test runs. `regret`
-is the average loss of the test run that the law calls best, less that of the best.
+python tests/benchmarks/bench_design.py folder [--counts 4 8 --draws 8 --ways random designed
+--prior] -> a table on standard output; `folder` holds regmix/ (public runs of RegMix), with --prior
+also what bench_few_runs.py needs for its prior. In each draw 256 of the 512 runs are offered, of
+which each way picks some; the law `transfer` is fitted to these and predicts RegMix's 256 test
+runs. `regret` is the average loss of the test run that the law calls best, less that of the best.
 """
 
 import argparse
