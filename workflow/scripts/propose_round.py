@@ -19,6 +19,7 @@ from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
 from bimix.plan.sources import round_names, round_of
 from bimix.search.answer import add_search, read_rules, read_search
+from bimix.search.by_hand import allowed
 from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
 from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
@@ -69,8 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     hand, ended = {}, None
     if options.hand:
         rules = read_rules(options, search).requested()
-        epochs = [one for one in options.hand if one <= (options.max_epochs or np.inf)]
-        hand = search.by_hand(rules, epochs, options.count, candidates)
+        hand = search.by_hand(rules, allowed(options.hand, options.max_epochs), options.count, candidates)
     found = list(hand.values())
     # Among candidates both voices take turns over rounds; where anything may be run, the law goes
     # first in each: near the best runs the shares say little that these do not.

@@ -64,6 +64,14 @@ class ByHand:
         return shares[:, self.own].sum(axis=1) * self.run_tokens / self.tokens[self.own].sum()
 
 
+def allowed(epochs: Iterable[float], most: float | None) -> list[float]:
+    """Epochs of rules by hand, fewest first. With more than `most` two rules would be one mixture:
+    those that are fewer, or the fewest.
+    """
+    epochs = sorted(epochs)
+    return [one for one in epochs if most is None or one <= most] or epochs[:1]
+
+
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add what rules by hand are made by, next to bounds and prior, for `Wanted.of`."""
     parser.add_argument(
@@ -128,8 +136,8 @@ class Wanted:
 
     def every_rule(self, epochs: Iterable[float] = EPOCHS, most: float | None = None) -> dict[str, np.ndarray]:
         """{name: shares (m,)} of mixtures that need no run, each within the bounds: equal shares,
-        those of the tokens where all are known, and the `rules` where there are any. With more
-        epochs than `most` two would be one: those that are fewer, or the fewest.
+        those of the tokens where all are known, and the `rules` where there are any, of `allowed`
+        epochs.
         """
         if self.bounds is None:
             return {}
@@ -139,6 +147,5 @@ class Wanted:
         found = {
             name: within(np.maximum(one / one.sum() - low, 0.0)[None], low, high)[0] for name, one in plain.items()
         }
-        rules, epochs = self.rules(), sorted(epochs)
-        allowed = [one for one in epochs if most is None or one <= most] or epochs[:1]
-        return found | (rules.mixtures(allowed) if rules else {})
+        rules = self.rules()
+        return found | (rules.mixtures(allowed(epochs, most)) if rules else {})
