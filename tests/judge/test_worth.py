@@ -13,7 +13,7 @@ import mix_best
 import plot_verdict
 from bimix.errors import InputError
 from bimix.judge import worth
-from bimix.judge.comparison import Comparison, compared, in_bits
+from bimix.judge.comparison import Comparison, compared
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
 from bimix.judge.worth import VERDICT
@@ -33,11 +33,10 @@ def verdict(
     losses: pl.DataFrame,
     reference: str,
     predicted: dict,
-    factors: dict | None = None,
     weights: dict | None = None,
 ) -> pl.DataFrame:
     found = judged(losses, reference, weights)
-    return worth.verdict(found, SPENT, 4e10, predicted, in_bits(found, factors) if factors else None)
+    return worth.verdict(found, SPENT, 4e10, predicted)
 
 
 def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
@@ -74,10 +73,10 @@ def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
         .then(pl.col("loss") - 0.31)
         .otherwise(pl.col("loss"))
     )
-    told = ("baseline", {"law": 4.0}, {"web": 0.7, "code": None})
+    told = ("baseline", {"law": 4.0})
     assert verdict(losses, *told)["mixture"][0] == "law"
     weighed = verdict(losses, *told, {"web": 2.0, "code": 0.0})
-    assert weighed["mixture"][-1] == "law" and weighed["bits_per_byte"].null_count() == 0
+    assert weighed["mixture"][-1] == "law"
     assert_frame_equal(weighed, verdict(losses.filter(pl.col("domain") == "web"), *told))
     both = {"web": 3.0, "code": 1.0}
     ends_by_hand = [np.average([v + 0.2, v - 0.2], weights=[3, 1]) for v in LOSSES["uniform"]]
@@ -144,29 +143,6 @@ def test_the_same_runs_under_two_names_count_once() -> None:
     assert (again.freedom, again.mixtures) == (once.freedom, once.mixtures)
     assert again.deviation == pytest.approx(once.deviation, rel=1e-6)
     assert again.errors[:3, :3] == pytest.approx(once.errors) and again.errors[1, 3] == 0
-
-
-def test_bits_per_byte_may_have_another_winner() -> None:
-    losses = tidy(LOSSES).with_columns(
-        pl.when((pl.col("domain") == "code") & (pl.col("mixture") == "uniform"))
-        .then(pl.col("loss") - 0.4)
-        .when((pl.col("domain") == "web") & (pl.col("mixture") == "uniform"))
-        .then(pl.col("loss") + 0.42)
-        .otherwise(pl.col("loss"))
-        .alias("loss")
-    )
-    factors = {"web": 0.2, "code": 0.5}
-    table = verdict(losses, "baseline", {}, factors)
-    rows = by_name(table)
-    last = losses.filter(pl.col("step") == 20)
-    weighed = last.with_columns(pl.col("loss") * pl.col("domain").replace_strict(factors))
-    runs = weighed.group_by("mixture", "seed").agg(pl.col("loss").mean())
-    for name, row in rows.items():
-        own = runs.filter(pl.col("mixture") == name)["loss"].to_numpy()
-        assert row["bits_per_byte"] == pytest.approx(stats.gmean(own))
-    assert rows["uniform"]["bits_regret_percent"] == 0 and rows["law"]["bits_regret_percent"] > 0
-    unknown = verdict(losses, "baseline", {}, factors | {"web": None})
-    assert unknown["bits_per_byte"].null_count() == 3
 
 
 def test_one_seed_tells_no_tie() -> None:
@@ -239,13 +215,7 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(
         tmp_path / "mixtures.parquet"
     )
-    pl.DataFrame({"domain": ["code", "web"], "bits_per_nat": [0.3, 0.4]}).write_csv(tmp_path / "b.csv")
-    files = {
-        "losses": "losses.parquet",
-        "mixtures": "mixtures.parquet",
-        "out": "v.csv",
-        "bytes": "b.csv",
-    }
+    files = {"losses": "losses.parquet", "mixtures": "mixtures.parquet", "out": "v.csv"}
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
     proposed = json.dumps({"law": {"coefficients": str(tmp_path / "law.json"), "step": 20}})
     more = ["--reference", "baseline", "--run-tokens", "1000"]
@@ -254,8 +224,6 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
     expected = 100 * (1 - truth[1].mean() / truth[0].mean())
     assert found["law"]["predicted_gain_percent"] == pytest.approx(expected, abs=1e-3)
     assert found["uniform"]["predicted_gain_percent"] is None
-    bits = [0.5 * (0.3 * (value - 0.2) + 0.4 * (value + 0.2)) for value in LOSSES["law"]]
-    assert found["law"]["bits_per_byte"] == pytest.approx(stats.gmean(bits))
     plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
     drawn = (tmp_path / "v.svg").read_text()
     assert all(name in drawn for name in LOSSES) and "predicted by its own law" in drawn

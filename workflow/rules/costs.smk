@@ -56,7 +56,6 @@ rule judge_methods:
         costs=setting("observations/costs", default=[]),
         laws=planned(lambda dataset: sorted({law["coefficients"] for law in inputs.laws_of_methods(dataset).values()})),
         tokens=planned(inputs.epoch_tokens),
-        bytes=planned(inputs.byte_counts),
         code=script("judge_methods", "judge/worth", *JUDGE),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),
@@ -84,7 +83,6 @@ rule judge_methods:
             --laws {params.laws:q} \
             --tokens {input.tokens:q} \
             --run-tokens {params.run_tokens} \
-            --bytes {input.bytes:q} \
             --weights {params.weights:q} \
             --objective {params.objective:q} \
             --out {output.table:q} \

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import run
-from bimix.judge.comparison import compared, in_bits
+from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, add_criterion, criterion_of, measured
 from bimix.judge.worth import read_cost, read_spent, spent_on, verdict
 from bimix.laws.document import checked_law
@@ -49,7 +49,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--tokens", type=Path, nargs="*", help="tokens there are of each domain: none or one table")
     parser.add_argument("--run-tokens", type=number_or_none, required=True, help="of a compared run, or none")
-    parser.add_argument("--bytes", type=Path, nargs="?", help="domain and bits_per_nat, csv; none: no bits per byte")
     add_criterion(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
     options = parser.parse_args(argv)
@@ -79,8 +78,7 @@ def main(argv: list[str] | None = None) -> None:
         large_flops = read_cost(read_json(options.large), str(options.large))["flops"]
     elif options.costs is not None:
         spent, large_flops = read_spent(read_table(options.costs))
-    factors = dict(read_table(options.bytes).select("domain", "bits_per_nat").iter_rows()) if options.bytes else {}
-    write_table(verdict(comparison, spent, large_flops, known, in_bits(comparison, factors)), options.out)
+    write_table(verdict(comparison, spent, large_flops, known), options.out)
 
 
 def costs(path: Path) -> list[dict[str, float]]:

@@ -26,10 +26,6 @@ VERDICT = {
     "broken": pl.String,
     "predicted_gain_percent": pl.Float64,
     "optimism_percent": pl.Float64,
-    "bits_per_byte": pl.Float64,
-    "bits_regret_percent": pl.Float64,
-    "bits_ties_with_best": pl.Boolean,
-    "bits_gain_percent": pl.Float64,
     "worst_domain": pl.String,
     "worst_loss": pl.Float64,
     "search_runs": pl.Int64,
@@ -83,7 +79,6 @@ def verdict(
     spent: Mapping[str, Mapping[str, float]] | None,
     large_flops: float | None,
     predicted: Mapping[str, float],
-    in_bits: Comparison | None = None,
 ) -> pl.DataFrame:
     """One row for each mixture in the columns of VERDICT: those that hold the objective first, the
     best first.
@@ -91,8 +86,7 @@ def verdict(
     `spent` {mixture: what finding it cost before the large run}, as of `spent_on` or `read_spent`:
     a mixture that is not there took no search; None: nothing is known. `predicted` {mixture: gain
     in percent over the reference that its own law predicts}, in the place of one that was `spent`
-    with the mixture; `in_bits` the same comparison in bits per byte, where bytes are known. Regret
-    is the loss over that of the best of all. Gain is what a mixture is below the reference, with
+    with the mixture. Regret is the loss over that of the best of all. Gain is what a mixture is below the reference, with
     its 95 % interval, and whether it is significant. Optimism is predicted less measured gain. A
     mixture ties where it ends behind the best by no more than the best of so many may by chance.
     Without a known noise intervals, significance and ties are null.
@@ -108,12 +102,6 @@ def verdict(
         expected = predicted.get(name, cost.get(PREDICTED))
         priced = None not in (large_flops, cost["search_flops"])
         gain = 0.0 if name == reference else -own["difference_percent"]
-        bits = in_bits and {
-            "bits_per_byte": in_bits.value(name),
-            "bits_regret_percent": percent(in_bits.lead(in_bits.ranked()[0], name)),
-            "bits_ties_with_best": in_bits.ties(name),
-            "bits_gain_percent": -percent(-in_bits.lead(name, reference)),
-        }
         found.append(
             {
                 **{key: own[key] for key in same},
@@ -127,7 +115,6 @@ def verdict(
                 **{key: cost.get(key) for key in SPENT},
                 "search_percent": 100 * cost["search_flops"] / large_flops if priced else None,
                 "steps_saved_percent": None if own["steps_ratio"] is None else 100 * (1 - own["steps_ratio"]),
-                **(bits or {}),
             }
         )
     return pl.DataFrame(found, schema=VERDICT)
