@@ -19,8 +19,6 @@ from bimix.observations.observations import mean_over_seeds
 from bimix.results import figures
 from bimix.tables import read_table
 
-FEW = 7  # lines that are named at their ends
-
 
 def main(argv: list[str] | None = None) -> None:
     parser = figures.flags(__doc__, out="svg")
@@ -70,10 +68,6 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
     if level.height:
         axes[1].set_title(f"against {figures.short(reference)}")
         axes[1].set_ylabel("difference of the loss (%)")
-        levels = dict(level.iter_rows())
-        named = [(name, *ends[name]) for name in shared if ends[name][0] in levels]
-        marks = {name: (100 * (loss / levels[step] - 1), looks[name].colour) for name, step, loss in named}
-        figures.label_ends(axes[1], marks if len(marks) <= FEW else {})
     return figure
 
 

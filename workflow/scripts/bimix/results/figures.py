@@ -9,7 +9,6 @@ font that Matplotlib brings along.
 
 import argparse
 import math
-import re
 import textwrap
 import zlib
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
-from scipy.optimize import isotonic_regression
 
 from bimix.outputs import replacing
+from bimix.results.layout import paragraph
 
 WIDTH = 5.5  # inches: a column of text in a paper
 SMALL, LARGE = 7.0, 7.5  # points of ticks, legends and notes; of titles and the names of axes
@@ -51,11 +50,8 @@ STYLES = {
 DASHES = ["-", (0, (5, 1.3)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]
 DOMAINS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#882255"]
 DOMAIN_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h"]
-PUBLISHED = "published_"  # the colour of the mixture it is a published version of, and a diamond
-FOUND = "by_"  # what a method found: all of one method have its colour
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
 OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
-FOUND_MARKERS = [*OTHER_MARKERS, "<", ">"]
 SIZES = {"*": 1.7, "X": 1.2, "P": 1.2, "H": 1.15, "p": 1.15, "D": 0.85}  # that look as large as a circle
 
 MOST = 40  # entries of the legend in one group
@@ -133,34 +129,19 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """{name: its look}, the same in every figure.
 
     A name that has no style of its own takes the one that a hash of it points to, or the next whose
-    colour fewest of `names` have: give all names of a figure at once. `by_transfer_8` and all
-    others by transfer have its colour. In grey the kind of line separates mixtures.
+    colour fewest of `names` have: give all names of a figure at once. In grey the kind of line
+    separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
     free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
     for name in sorted(set(names) - set(chosen)):
-        bare = name.removeprefix(PUBLISHED)
-        if bare != name and bare in STYLES:
-            chosen[name] = (STYLES[bare][0], "D")
-            continue
-        own = free
-        if name.startswith(FOUND):
-            own = [(colour_of(name.removeprefix(FOUND)), marker) for marker in FOUND_MARKERS]
-        first = zlib.crc32(name.encode()) % len(own)
-        turns = [own[(first + turn) % len(own)] for turn in range(len(own))]
+        first = zlib.crc32(name.encode()) % len(free)
+        turns = [*free[first:], *free[:first]]
         taken = list(chosen.values())
         chosen[name] = min(turns, key=lambda style: (style in taken, [colour for colour, _ in taken].count(style[0])))
     known = list(STYLES)
     kinds = {name: known.index(name) if name in known else zlib.crc32(name.encode()) for name in names}
     return {name: Look(*chosen[name], DASHES[kinds[name] % len(DASHES)]) for name in names}
-
-
-def colour_of(found: str) -> str:
-    """The colour of a method, `transfer` of `transfer_8_prior`: its own, or one by a hash."""
-    known = [method for method in STYLES if f"{found}_".startswith(f"{method}_")]
-    if known:
-        return STYLES[max(known, key=len)][0]
-    return OTHERS[zlib.crc32(re.split(r"_\d", found)[0].encode()) % len(OTHERS)]
 
 
 def domain_looks(domains: Sequence[str]) -> dict[str, Look]:
@@ -283,7 +264,7 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
     """The legend, above all panels, under a line that says what is drawn where it needs one. Each
     of `rows` starts a line, a long one is cut.
     """
-    said = "\n".join(balanced(note, int(figure.get_figwidth() / LETTER))) or None
+    said = "\n".join(paragraph(note)) or None
     if not rows:
         figure.suptitle(said, fontsize=LARGE, ha="left", x=0.01)
         return
@@ -307,33 +288,6 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
         columnspacing=1.2,
         handlelength=2.2,
     )
-
-
-def label_ends(axis: Axes, ends: dict[str, tuple[float, str]]) -> None:
-    """The name of each line right of its end, moved up or down as far as names would overlap.
-    `ends` {name: (value at the right end, colour)}; call it when the limits of the axis are set.
-    """
-    figure = axis.get_figure()
-    figure.draw_without_rendering()
-    gap = 1.25 * SMALL / 72 / (axis.get_window_extent().height / figure.dpi)  # of the axis' height
-    inside = axis.transData + axis.transAxes.inverted()
-    left = axis.get_xlim()[1]
-    places = {name: inside.transform((left, value))[1] for name, (value, _) in ends.items()}
-    names = sorted(places, key=places.get)
-    shifts = gap * np.arange(len(names))
-    kept = isotonic_regression([places[name] for name in names] - shifts).x.clip(-0.04, max(-0.04, 1.04 - shifts[-1]))
-    for name, place in zip(names, kept + shifts, strict=True):
-        line = {
-            "arrowstyle": "-",
-            "color": ends[name][1],
-            "linewidth": 0.5,
-            "shrinkA": 0,
-            "shrinkB": 1,
-            "relpos": (0, 0.5),
-        }
-        where = {"xycoords": ("axes fraction", "data"), "textcoords": "axes fraction", "annotation_clip": False}
-        spot = {"xy": (1, ends[name][0]), "xytext": (1.06, place), "va": "center"}
-        axis.annotate(short(name), **spot, **where, fontsize=SMALL, color="#222222", arrowprops=line)
 
 
 def row_panels(
@@ -392,18 +346,6 @@ def swatch(label: str, colour: str, marker: str = "", line: str | tuple = "", ho
     return Line2D(
         [], [], color=colour, marker=marker, linestyle=line or "none", markerfacecolor=face, markersize=4.5, label=label
     )
-
-
-def balanced(text: str, letters: int) -> list[str]:
-    """As few lines of so many letters as will do, no last word alone, no number without its %."""
-    joined = text.replace(" %", "\x00%")
-
-    def lines(wide: int) -> list[str]:
-        return textwrap.wrap(joined, wide, break_on_hyphens=False)
-
-    widths = range(letters, 0, -1)
-    narrow = next((wide for wide in widths if len(lines(wide - 1 or 1)) > len(lines(letters)) or wide == 1), letters)
-    return [line.replace("\x00", " ") for line in lines(narrow)]
 
 
 def save(figure: Figure, path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bimix.judge.comparison import HELD, Comparison, column_levels, said_broken, steps_to_reach
+from bimix.judge.comparison import HELD, Comparison, column_levels, said_broken
 from bimix.judge.measured import Runs
 from bimix.judge.noise import MOST_SEEDS, seeds_to_add
 from bimix.judge.verdict import FEW_RUNS, SHRUNK, Promise, Verdict
@@ -101,8 +101,6 @@ def headline(page: Headline) -> list[str]:
     lines += _line("Weights", f"in all averages {page.weighed}, and nothing else") if page.weighed else []
     if judged is not None:
         lines += [line for text in objective(page, judged) for line in _line("Objective", text)]
-        if verdict.best != judged.criterion.reference:
-            lines += _line("Steps", saved(judged, verdict.best))
     if verdict.promise is not None:
         lines += _line("Predicted", predicted(page, verdict.promise))
     lines += _line("Bound", page.bound + ".") if page.bound else []
@@ -186,20 +184,6 @@ def objective(page: Headline, judged: Comparison) -> list[str]:
         by = judged.broken[judged.mixtures.index(name)]
         parts.append(f"{name} broken: {said_broken(by)} above that" if by else f"{name} held")
     return [f"{asked}: {'; '.join(parts)}."]
-
-
-def saved(judged: Comparison, name: str) -> str:
-    """The step after which a run is where the reference ends."""
-    reference, runs = judged.criterion.reference, judged.runs
-    curve = judged.criterion.values(runs)[runs.mixtures.index(name)]
-    curve = curve[~(curve != curve).all(axis=1)].mean(axis=0)
-    known = curve == curve
-    step = steps_to_reach(runs.steps[known], curve[known], judged.value(reference))
-    if step is None:
-        return f"It never gets to the end of {reference}."
-    fewer = 100 * (1 - step / runs.step)
-    saving = f"{fewer:.0f} % fewer" if fewer >= 0.5 else "none saved"
-    return f"It is where {reference} ends at step {step:,.0f} of {runs.step:,}: {saving}."
 
 
 def predicted(page: Headline, promise: Promise) -> str:

@@ -12,12 +12,11 @@ DIGITS = 5  # of a number in a table; the csv has them all
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 1.5em; }
 h1 { font-size: 1.3em; margin: 0 0 0.8em; }
-h2 { font-size: 1.05em; margin: 1.8em 0 0.5em; }
 p { margin: 0 0 0.8em; }
 body > :is(p, pre, dl) { max-width: 50em; }
 pre { font-size: 13px; line-height: 1.45; margin: 0 0 0.8em; overflow-x: auto; }
 .bar { display: inline-block; height: 0.75em; background: #0072b2; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25em 1.2em; margin: 0; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25em 1.2em; margin: 0 0 1.2em; }
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
 table { border-collapse: collapse; font-size: 14px; }
@@ -35,25 +34,13 @@ def page(title: str, parts: list[str]) -> str:
 
 
 def summary_page(dataset: str, text: str) -> str:
-    """The summary's text as a page: headings, the labelled lines under the title as a list,
-    paragraphs, and as they are the blocks that are set in columns.
+    """The summary's text as a page: the labelled lines under the title as a list, all else as it is
+    set, with bars drawn.
     """
     title, _, rest = text.partition("\n")
-    parts = [f"<h1>{escape(title)}</h1>"]
-    for place, block in enumerate(re.split(r"\n[ \t]*\n", rest.strip("\n"))):
-        lines = [line for line in block.splitlines() if line.strip() and set(line) != {"="}]
-        if not lines:
-            continue
-        if place == 0 and LABELLED.fullmatch(lines[0]):
-            parts.append(labelled(lines))
-        elif in_columns(lines):
-            bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape("\n".join(lines)))
-            parts.append(f"<pre>{bars}</pre>")
-        elif len(lines) == 1 and not lines[0].startswith(" ") and not lines[0].endswith((".", ":")):
-            parts.append(f"<h2>{escape(lines[0])}</h2>")
-        else:
-            parts.append(f"<p>{escape(' '.join(line.strip() for line in lines))}</p>")
-    return page(dataset, parts)
+    first, _, others = rest.lstrip("=\n").partition("\n\n")
+    bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape(re.sub(r"(?m)^=+\n", "", others)))
+    return page(dataset, [f"<h1>{escape(title)}</h1>", labelled(first.splitlines()), f"<pre>{bars}</pre>"])
 
 
 def entries(lines: Iterable[str]) -> list[tuple[str, str]]:
@@ -71,13 +58,6 @@ def labelled(lines: list[str]) -> str:
     """The same as a list."""
     texts = [(escape(label), escape(text)) for label, text in entries(lines)]
     return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
-
-
-def in_columns(lines: list[str]) -> bool:
-    """Whether lines are a table or a list: two spaces within, points, indents, paths alone."""
-    aligned = any("  " in line.strip() or line.lstrip().startswith("- ") for line in lines)
-    indents = {len(line) - len(line.lstrip()) for line in lines}
-    return aligned or len(indents) > 1 or (len(lines) > 1 and all(" " not in line.strip() for line in lines))
 
 
 def table_page(table: pl.DataFrame, title: str, name: str, csv: str) -> str:

@@ -18,7 +18,7 @@ def draw(
     first loss. `laws`: fitted laws with the weights of the two objectives.
     """
     domains = [column.removeprefix(SHARE) for column in table.columns if column.startswith(SHARE)]
-    height = max(2.5, 0.13 * len(domains) + 0.9)
+    height = 2.5 + 0.05 * len(domains)
     figure = Figure(figsize=(figures.WIDTH, height), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.2])
     first, second = table["first"][0], table["second"][0]
@@ -40,14 +40,13 @@ def draw(
     left.set_ylabel(f"loss of {second} (nats per token)")
     law = laws[0][0]["law"]
     own = table.filter(pl.col("law") == law)
-    ends = {}
+    shares = []
     for domain, look in figures.domain_looks(domains).items():
         right.plot(own["first_loss"], own[f"{SHARE}{domain}"], color=look.colour, linestyle=look.dash)
-        ends[domain] = (own[f"{SHARE}{domain}"][-1], look.colour)
+        shares.append(figures.swatch(figures.short(domain), look.colour, line=look.dash))
     right.set_ylim(bottom=0)
     right.set_title(f"proportions along the front of {law}")
     right.set_xlabel(f"loss of {first} (nats per token)")
     right.set_ylabel("proportion")
-    figures.key(figure, [entries], f"No mixture has both losses lower: {first} and {second}")
-    figures.label_ends(right, ends)
+    figures.key(figure, [entries, shares], f"No mixture has both losses lower: {first} and {second}")
     return figure

@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bimix.results import layout
+
 TAIL = 20_000  # bytes of a log's end that are read
 FRESH = 60  # seconds for which a file just written says that its process lives
 SILENT = 600  # seconds without a word after which a run on another machine is taken for lost
 PROCESSES = Path("/proc")
 BAR = 20  # characters of a whole bar
 STATES = ("failed", "running", "stopped", "killed", "waiting", "finished")  # most urgent first
-HEADER = ("run", "", "step", "", "tokens/s", "left", "loss")
+HEADER = ["run", "", "step", "", "tokens/s", "left", "loss"]
 FAULT = re.compile(r"error: |^\w+(Error|Exception)\b")
 
 
@@ -110,14 +112,7 @@ def table(runs: Sequence[Run], rows: int) -> list[str]:
     shown = sorted(runs, key=lambda run: STATES.index(run.state))
     if len(shown) > rows:
         shown = [run for run in shown if run.state != "finished"]
-    cells = [HEADER, *map(_cells, shown)] if shown else []
-    widths = [max(len(row[k]) for row in cells) for k in range(len(HEADER))] if cells else []
-    for row in cells:
-        text = [
-            f"{cell:<{w}}" if k in (0, 1, 3) else f"{cell:>{w}}"
-            for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-        ]
-        lines.append("  ".join(text).rstrip())
+    lines += [line[2:] for line in layout.table(HEADER, list(map(_cells, shown)), ragged=(0, 1, 3))] if shown else []
     for run in shown:
         if run.state == "failed" and run.log is not None:
             lines += ["", f"{run.name}: {run.log}", f"  {last_word(run.log)}"]
@@ -126,10 +121,10 @@ def table(runs: Sequence[Run], rows: int) -> list[str]:
     return lines
 
 
-def _cells(run: Run) -> tuple[str, ...]:
+def _cells(run: Run) -> list[str]:
     own, runs_now = run.progress, run.state == "running"
     speed, left, loss = own.get("tokens_per_second"), own.get("seconds_left"), own.get("validation_loss")
-    return (
+    return [
         run.name,
         run.state,
         f"{own['step']:,}/{own['steps']:,}" if own else "",
@@ -137,7 +132,7 @@ def _cells(run: Run) -> tuple[str, ...]:
         f"{speed:,.0f}" if runs_now and speed is not None else "",
         duration(left) if runs_now and left is not None else "",
         f"{loss:.4f}" if loss is not None else "",
-    )
+    ]
 
 
 def last_word(log: Path) -> str:
@@ -155,12 +150,8 @@ def last_word(log: Path) -> str:
 def duration(seconds: float) -> str:
     """Seconds as 50 s, 12 min, 3 h 20 min or 2 d 4 h."""
     minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if minutes < 90:
-        return f"{minutes} min"
-    return (
-        f"{minutes // 60} h {minutes % 60} min"
-        if minutes < 48 * 60
-        else f"{minutes // 1440} d {minutes % 1440 // 60} h"
-    )
+    if minutes >= 48 * 60:
+        return f"{minutes // 1440} d {minutes % 1440 // 60} h"
+    if minutes >= 90:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{minutes} min" if seconds >= 90 else f"{seconds:.0f} s"
