@@ -86,10 +86,10 @@ def verdict(
     `spent` {mixture: what finding it cost before the large run}, as of `spent_on` or `read_spent`:
     a mixture that is not there took no search; None: nothing is known. `predicted` {mixture: gain
     in percent over the reference that its own law predicts}, in the place of one that was `spent`
-    with the mixture. Regret is the loss over that of the best of all. Gain is what a mixture is below the reference, with
-    its 95 % interval, and whether it is significant. Optimism is predicted less measured gain. A
-    mixture ties where it ends behind the best by no more than the best of so many may by chance.
-    Without a known noise intervals, significance and ties are null.
+    with the mixture. Regret is the loss over that of the best of all. Gain is what a mixture is
+    below the reference, with its 95 % interval, and whether it is significant. Optimism is
+    predicted less measured gain. A mixture ties where it ends behind the best by no more than the
+    best of so many may by chance. Without a known noise intervals, significance and ties are null.
     """
     nothing = dict.fromkeys(SPENT) if spent is None else dict.fromkeys(SPENT, 0)
     rows = {row["mixture"]: row for row in table(comparison).iter_rows(named=True)}
