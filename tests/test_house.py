@@ -16,7 +16,7 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1666, ""),
     "mixtures": (530, ""),
-    "observations": (1832, "mixtures"),
+    "observations": (1739, "mixtures"),
     "transfer": (2101, "observations"),
     "laws": (1653, "observations transfer"),
     "plan": (1702, "corpus laws"),

@@ -119,21 +119,6 @@ def test_perplexities_are_refused_and_metrics_are_not() -> None:
     assert 22.0 in observations(marked, mixed).losses
 
 
-def test_rows_that_are_missing_and_runs_that_end_early_are_named() -> None:
-    losses, mixed = tables(NAMES, NAMES)
-    assert observations(losses, mixed).remarks == ()
-    gap = losses.filter(~((pl.col("mixture") == "m3") & (pl.col("step") == 20) & (pl.col("domain") == "web")))
-    (said,) = observations(gap, mixed).remarks
-    assert said == "losses: 1 loss is missing that most runs have: mixture 'm3' of 'web' at step 20."
-    early = losses.filter(~((pl.col("mixture") == "m3") & (pl.col("step") == 20)))
-    (said,) = observations(early, mixed).remarks
-    assert said == "losses: 1 run is ending before most others: mixture 'm3' at step 10, not 20."
-    # two lengths by design, and a domain that few evaluate, are nothing to name
-    halves = losses.filter((pl.col("step") == 10) | pl.col("mixture").is_in(RUNS[:3]))
-    few = pl.concat([losses, losses.filter(pl.col("mixture") == "m0", domain="web").with_columns(domain=pl.lit("odd"))])
-    assert observations(halves, mixed).remarks == () == observations(few, mixed).remarks
-
-
 def test_a_loss_unlike_all_others_is_named() -> None:
     draw = np.random.default_rng(0)
     losses, mixed = tables(NAMES, NAMES)

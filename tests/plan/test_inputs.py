@@ -31,9 +31,9 @@ def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
 
 
 def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) -> None:
-    tables = {"losses": "old.csv", "mixtures": "shares.csv", "bits_per_nat": ["was.csv", "is.csv"]}
+    tables = {"losses": "old.csv", "mixtures": "shares.csv"}
     config["datasets"]["seen"]["observations"]["reuse"] = ["results/before", tables, {"folder": "results/first"}]
-    assert reused_tables(Dataset(config, "seen")) == ["old.csv", "shares.csv", "was.csv", "is.csv"]
+    assert reused_tables(Dataset(config, "seen")) == ["old.csv", "shares.csv"]
 
 
 def test_older_runs_in_folders_are_joined_again_where_their_reports_change(config: dict, tmp_path) -> None:

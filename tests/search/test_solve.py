@@ -76,17 +76,15 @@ def test_bounds_weights_epochs_and_objectives_are_kept(tmp_path) -> None:
 
 
 def test_what_is_remarkable_stands_on_the_page(tmp_path) -> None:
-    """A loss with a slip, a run that ends early, and text read more often than in any run."""
+    """A loss with a slip, and text read more often than in any run."""
     losses, mixtures = made_laws.tables(made_laws.law(1), 1)
     first, last = made_laws.DOMAINS[0], made_laws.STEPS[-1]
     names = losses["mixture"].unique(maintain_order=True).to_list()
     slip = (pl.col("mixture") == names[1]) & (pl.col("domain") == first) & (pl.col("step") == last)
     losses = losses.with_columns(pl.when(slip).then(pl.col("loss") * 4).otherwise("loss").alias("loss"))
-    losses = losses.filter((pl.col("mixture") != names[2]) | (pl.col("step") < last))
     pools = json.dumps(dict.fromkeys(made_laws.DOMAINS, 1e6) | {first: 1e3})
     _, page = solved(tmp_path, losses, mixtures, "--tokens", pools, "--run-tokens", "1e6")
     assert f"the loss of mixture '{names[1]}' on '{first}' at step {last}" in page
-    assert f"1 run is ending before most others: mixture '{names[2]}'" in page
     assert f"reads text more often than any fitted run is known to have done: {first} " in page
     _, page = solved(tmp_path, *made_laws.tables(made_laws.law(1), 1))
     assert "do not determine" not in page

@@ -1,8 +1,5 @@
-"""What is well formed in the tables of losses and mixtures and can hardly be meant: names that are
-slips of one another, perplexities, rows that are missing, a loss unlike all others.
-
-Names and perplexities are refused, as they change the answer without a word; the others are
-remarked on.
+"""What is well formed in the tables of losses and mixtures and would change the answer without a
+word: names that are slips of one another, perplexities, a loss unlike all others.
 """
 
 from collections.abc import Collection
@@ -19,22 +16,30 @@ MOST_NATS = 15.0
 # A loss is unlike those of the other runs, of which there are FEWEST at its step: its log lies so
 # many deviations (of the median) from theirs, and it is so many times theirs.
 DEVIATIONS, TIMES, FEWEST = 8.0, 3.0, 5
-SHOWN = 3  # of the same kind
 
 
-def check_names(
+def check_meant(
     losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] = ()
-) -> None:
-    """Errors: a domain that has losses and no proportions, or proportions and no losses, and whose
-    name is a slip of another's; domains that differ by case, blanks or encoding and are in no
-    mixture together.
+) -> tuple[str, ...]:
+    """A sentence on the loss that is most unlike those of the other runs, where there is one.
 
-    `losses` and `shares` as `rows.typed` has them; `names` of the two tables; `allowed`: domains
+    Errors: a loss above MOST_NATS, which is a perplexity or another unit; a domain that has
+    losses and no proportions, or proportions and no losses, and whose name is a slip of another's;
+    domains that differ by case, blanks or encoding and are in no mixture together.
+
+    `losses` and `shares` as `tables.typed` has them; `names` of the two tables; `allowed`: domains
     that are meant. A domain to evaluate on alone is none of these: where the other is measured, it
     is measured, too.
     """
     if "metric" in losses.columns:
         losses = losses.filter(~pl.col("metric"))
+    for row in losses.filter(pl.col("loss") > MOST_NATS).head(1).iter_rows(named=True):
+        raise InputError(
+            f"{place(names[0], row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): the loss is"
+            f" {row['loss']:g}, and losses are in nats a token, of which a guess at random among 250,000 tokens has 12.4."
+            " Write the logarithm of a perplexity; what is no loss is a metric: give it by --metrics (in a config"
+            " observations/metrics)."
+        )
     run = [column for column in (*RUN, "seed", "step") if column in losses.columns]
     measured, mixed = _places(losses, run), _places(shares, ["mixture"])
     known = [name for name in dict.fromkeys([*mixed, *measured]) if name not in allowed]
@@ -51,6 +56,7 @@ def check_names(
             rarer = min(halves or [name, other], key=lambda one: len((mixed if one in mixed else measured)[one]))
             slip, right = (name, other) if rarer == name else (other, name)
             raise InputError(_sentence(slip, right, losses, shares, names))
+    return _unlike(losses, names[0])
 
 
 def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:
@@ -74,92 +80,16 @@ def _sentence(name: str, other: str, losses: pl.DataFrame, shares: pl.DataFrame,
     )
 
 
-def check_nats(losses: pl.DataFrame, name: str) -> None:
-    """Errors: a loss above MOST_NATS, which is a perplexity or another unit."""
-    if "metric" in losses.columns:
-        losses = losses.filter(~pl.col("metric"))
-    large = losses.filter(pl.col("loss") > MOST_NATS)
-    if large.height:
-        row = large.row(0, named=True)
-        raise InputError(
-            f"{place(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): the loss is"
-            f" {row['loss']:g}, and losses are in nats a token, of which a guess at random among 250,000 tokens has 12.4."
-            " Write the logarithm of a perplexity; what is no loss is a metric: give it by --metrics (in a config"
-            " observations/metrics)."
-        )
-
-
-def remarks(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
-    """Sentences on missing rows, runs that end early, and losses unlike those of other runs."""
-    if "metric" in losses.columns:
-        losses = losses.filter(~pl.col("metric"))
-    run = [column for column in (*RUN, "seed") if column in losses.columns]
-    alike = [column for column in run if column not in ("mixture", "seed")]  # runs of one size and schedule
-    return (*_missing(losses, name, run, alike), *_early(losses, name, run, alike), *_unlike(losses, name, run, alike))
-
-
-def _missing(losses: pl.DataFrame, name: str, run: list[str], alike: list[str]) -> list[str]:
-    """Runs that were evaluated at a step, but not on a domain on which most others were."""
-    at = losses.select(*run, "step").unique(maintain_order=True)
-    runs = at.group_by(*alike, "step").agg(pl.len().alias("runs"))
-    usual = losses.group_by(*alike, "step", "domain", maintain_order=True).agg(pl.len().alias("there"))
-    usual = usual.join(runs, on=[*alike, "step"]).filter(2 * pl.col("there") > pl.col("runs"))
-    wanted = at.join(usual.select(*alike, "step", "domain"), on=[*alike, "step"], maintain_order="left")
-    lacking = wanted.join(losses, on=[*run, "step", "domain"], how="anti", nulls_equal=True)
-    if not lacking.height:
-        return []
-    rows = [
-        f"{_run(row)} of {row['domain']!r} at step {row['step']}" for row in lacking.head(SHOWN).iter_rows(named=True)
-    ]
-    return [f"{name}: {_count(lacking.height, 'loss')} missing that most runs have: {_listed(rows, lacking.height)}."]
-
-
-def _early(losses: pl.DataFrame, name: str, run: list[str], alike: list[str]) -> list[str]:
-    """Runs that end before the step that most others end at."""
-    ends = losses.group_by(run, maintain_order=True).agg(pl.col("step").max().alias("end"))
-    usual = pl.col("end").quantile(0.5, "lower")
-    early = ends.with_columns((usual.over(alike) if alike else usual).alias("usual"))
-    early = early.filter(pl.col("end") < pl.col("usual"))
-    if not early.height or 4 * early.height > ends.height:  # so many are of several lengths by design
-        return []
-    rows = [
-        f"{_run(row)} at step {row['end']}, not {row['usual']:g}" for row in early.head(SHOWN).iter_rows(named=True)
-    ]
-    return [f"{name}: {_count(early.height, 'run')} ending before most others: {_listed(rows, early.height)}."]
-
-
-def _unlike(losses: pl.DataFrame, name: str, run: list[str], alike: list[str]) -> list[str]:
-    """The loss that is most unlike those of the other runs at its step on its domain."""
-    of = [*alike, "step", "domain"]
+def _unlike(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
+    """The loss that is most unlike those of the runs of its size and schedule at its step."""
+    of = [column for column in (*RUN[1:], "step", "domain") if column in losses.columns]
     logs = losses.with_columns(pl.col("loss").log().alias("log"))
     logs = logs.with_columns(pl.col("log").median().over(of).alias("middle"), pl.len().over(of).alias("runs"))
     logs = logs.with_columns((pl.col("log") - pl.col("middle")).abs().alias("off"))
-    logs = logs.with_columns((1.4826 * pl.col("off").median().over(of)).alias("spread"))
-    odd = logs.filter(
-        (pl.col("runs") >= FEWEST)
-        & (pl.col("off") > DEVIATIONS * pl.col("spread"))
-        & (pl.col("off") > pl.lit(TIMES).log())
-    ).sort("off", descending=True, maintain_order=True)
-    if not odd.height:
-        return []
-    row = odd.row(0, named=True)
-    middle = pl.select(pl.lit(row["middle"]).exp()).item()
-    more = f" ({odd.height} losses are so unlike the others)" if odd.height > 1 else ""
-    return [
-        f"{place(name, row)}: the loss of {_run(row)} on {row['domain']!r} at step {row['step']} is {row['loss']:g}, and half"
-        f" of the {row['runs']} runs there are below {middle:.4g}{more}: the law follows it if it stays."
-    ]
-
-
-def _run(row: dict) -> str:
-    seed = f", seed {row['seed']}" if row.get("seed") is not None else ""
-    return f"mixture {row['mixture']!r}{seed}"
-
-
-def _count(number: int, what: str) -> str:
-    plural = {"loss": "losses"}.get(what, f"{what}s")
-    return f"{number} {what} is" if number == 1 else f"{number} {plural} are"
-
-
-def _listed(rows: list[str], total: int) -> str:
-    return "; ".join(rows) + (f"; and {total - len(rows)} more" if total > len(rows) else "")
+    far = pl.max_horizontal(1.4826 * DEVIATIONS * pl.col("off").median().over(of), pl.lit(TIMES).log())
+    odd = logs.filter((pl.col("runs") >= FEWEST) & (pl.col("off") > far)).sort("off", maintain_order=True).tail(1)
+    return tuple(
+        f"{place(name, row)}: the loss of mixture {row['mixture']!r} on {row['domain']!r} at step {row['step']} is"
+        f" {row['loss']:g}, unlike those of the other {row['runs'] - 1} runs there: the law follows it if it stays."
+        for row in odd.iter_rows(named=True)
+    )

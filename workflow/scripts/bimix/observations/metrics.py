@@ -71,30 +71,24 @@ def with_metrics(
             raise InputError(f"{name}: {metric!r} has losses in {losses_name} already: give the metric another name.")
     check_lower(tidy["domain"].unique(maintain_order=True), name, lower)
     bad = tidy.filter(pl.col("loss").is_null() | ~pl.col("loss").is_finite() | (pl.col("loss") <= 0))
-    if bad.height:
-        row = bad.row(0, named=True)
+    for row in bad.head(1).iter_rows(named=True):
         raise InputError(
             f"{place(name, row)}: {row['domain']!r} is {row['value']}: it must be a number above 0; {ERROR_RATE}."
         )
     run = [column for column in RUN if column in tidy.columns and column in losses.columns]
     texts = [pl.col(column).cast(pl.String).alias(f"as text {column}") for column in run]
     keys = [f"as text {column}" for column in run]
-    # of a run's own rows its seed, size and tokens, at the metric's step or at the last
-    rows = losses.with_columns(texts).unique([*run, "step"], keep="first", maintain_order=True)
     kept = [column for column in ("tokens", *RUN[1:]) if column in losses.columns and column not in run]
     tidy = tidy.with_columns(texts)
     if "step" in tidy.columns:
         keys, tidy = [*keys, "step"], tidy.with_columns(pl.col("step").cast(losses["step"].dtype, strict=False))
     else:
-        rows = rows.sort("step").unique([*run], keep="last", maintain_order=True)
         kept.append("step")
-    if rows.select(pl.struct(keys).is_duplicated().any()).item():
-        rows = rows.unique(keys, keep="last", maintain_order=True)
-    of_runs = rows.select(*keys, *kept)
+    # of a run's own rows its seed, size and tokens, at the metric's step or at the last
+    rows = losses.with_columns(texts, known=True).sort("step", maintain_order=True)
+    of_runs = rows.unique(keys, keep="last", maintain_order=True).select(*keys, *kept, "known")
     found = tidy.join(of_runs, on=keys, how="left", maintain_order="left")
-    lacking = tidy.join(of_runs, on=keys, how="anti")
-    if lacking.height:
-        row = lacking.row(0, named=True)
+    for row in found.filter(pl.col("known").is_null()).head(1).iter_rows(named=True):
         at = f" at step {row['step']}" if "step" in keys else ""
         raise InputError(
             f"{place(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
@@ -119,12 +113,10 @@ def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if "mixture" not in columns:
         raise InputError(f"{name} has no column 'mixture': it needs mixture and one column for each metric.")
     index = [column for column in ("mixture", "step", "seed", "parameters") if column in columns]
-    pairs = (("metric", "value"), ("domain", "value"), ("domain", "loss"))  # the last as losses are written
-    named = next((pair for pair in pairs if set(pair) <= set(columns)), None)
-    if named:
-        tidy = table.select(ROW, *index, pl.col(named[0]).cast(pl.String).alias("domain"), value=named[1])
+    if {"metric", "value"} <= set(columns):
+        tidy = table.select(ROW, *index, pl.col("metric").cast(pl.String).alias("domain"), "value")
     elif "domain" in columns:
-        raise InputError(f"{name} has a column 'domain' and neither 'value' nor 'loss': it needs one with the numbers.")
+        raise InputError(f"{name} has a column 'domain': write metrics as mixture, metric, value, or one column each.")
     else:
         others = [column for column in columns if column not in index]
         if not others:

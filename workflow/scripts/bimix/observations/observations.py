@@ -26,7 +26,7 @@ import polars as pl
 
 from bimix.digests import noted_digest
 from bimix.errors import InputError
-from bimix.observations import doubts
+from bimix.observations.doubts import check_meant
 from bimix.observations.groups import Groups, by_name, read_groups
 from bimix.observations.prior import read_gaps
 from bimix.observations.tables import (
@@ -60,7 +60,7 @@ class Observations:
     tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
     metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
-    remarks: tuple[str, ...] = ()  # on rows that are missing or unlike the others (doubts.py)
+    remarks: tuple[str, ...] = ()  # on a loss unlike the others (doubts.py)
     sources: Groups | None = None  # {domain: (source, topic)} (groups.py); None: as the names say
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
@@ -184,9 +184,7 @@ def _checked(
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
     if allowed is None:
         return losses, shares, ()
-    doubts.check_names(losses, shares, names, allowed)
-    doubts.check_nats(losses, names[0])
-    return losses, shares, doubts.remarks(losses, names[0])
+    return losses, shares, check_meant(losses, shares, names, allowed)
 
 
 def read_observations(

@@ -42,8 +42,7 @@ class Pair:
 
 def read_source(source: str, model: str | None) -> Pair:
     """The runs of `model` in a folder of results; or JSON: {"folder": F} or {"losses": F,
-    "mixtures": F}, with bits_per_nat, [its own table, the new one], where its tokenizer is another,
-    and `map`, as of `checked_map`.
+    "mixtures": F}, and `map`, as of `checked_map`.
     """
     if not source.lstrip().startswith("{"):
         return _of_folder(Path(source), model)
@@ -51,23 +50,11 @@ def read_source(source: str, model: str | None) -> Pair:
     by = checked_map(given.pop("map", {}))
     if set(given) == {"folder"}:
         return mapped(_of_folder(Path(given["folder"]), model), by)
-    if not {"losses", "mixtures"} <= set(given) <= {"losses", "mixtures", "bits_per_nat"}:
-        raise InputError(
-            f"--reuse {source}: a source has a folder, or losses and mixtures with bits_per_nat where needed; and may have a map."
-        )
+    if set(given) != {"losses", "mixtures"}:
+        raise InputError(f"--reuse {source}: a source has a folder, or losses and mixtures; and may have a map.")
     mixtures = read_mixtures(given["mixtures"])
     losses = read_losses(given["losses"], mixtures.names("domain")).table
-    if "bits_per_nat" in given:
-        old, new = (
-            dict(read_table(path).select("domain", "bits_per_nat").iter_rows()) for path in given["bits_per_nat"]
-        )
-        lacking = [name for name in losses["domain"].unique() if not (old.get(name) and new.get(name))]
-        if lacking:
-            raise InputError(f"{given['losses']}: bits_per_nat of {lacking[0]!r} is not in both tables.")
-        ratio = pl.col("domain").replace_strict({name: old[name] / new[name] for name in old if name in new})
-        losses = losses.with_columns(pl.col("loss") * ratio)
-    tables = [given["losses"], given["mixtures"], *given.get("bits_per_nat", [])]
-    files = {str(path): digest_file(Path(path)) for path in tables}
+    files = {path: digest_file(Path(path)) for path in given.values()}
     name = Path(given["losses"]).parent.name or "old"
     return mapped(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
 
@@ -214,7 +201,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         if "tokenizer" in differ:
             raise InputError(
                 f"{pair.name}: its tokenizer is another: losses in nats a token cannot be compared. Keep the old tokenizer"
-                " (`tokenizer: {file: ...}`), or give the tables with bits_per_nat of both."
+                " (`tokenizer: {file: ...}`), or give tables of losses in the new nats."
             )
         if differ:
             raise InputError(

@@ -142,8 +142,7 @@ def reused(dataset: Dataset) -> list[str]:
 def reused_tables(dataset: Dataset) -> list[str]:
     """Their tables. The runs in a folder are no inputs: nothing there is to be made again."""
     given = [one for one in dataset.reuse if not isinstance(one, str)]
-    tables = [one[key] for one in given for key in ("losses", "mixtures") if key in one]
-    return tables + [path for one in given for path in one.get("bits_per_nat", [])]
+    return [one[key] for one in given for key in ("losses", "mixtures") if key in one]
 
 
 def reused_versions(dataset: Dataset) -> list[str]:

@@ -545,7 +545,6 @@ class Reused(Block):
     folder: File = key("A folder of results; or losses and mixtures:", "none")
     losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
     mixtures: Table = key("Mixture, domain, proportion.", "none")
-    bits_per_nat: Two[Table] = key("Domain, bits_per_nat: of their tokenizer and the new one.", "the same tokenizer")
     map: dict[Domain, either(scalar=Domain, object=Numbers)] = key("{old domain: new or shares}.", "the same names")
 
 
