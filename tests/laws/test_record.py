@@ -56,7 +56,8 @@ def linear(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Law:
     """One module, one entry: what docs/contributing.md says that a law takes."""
     (tmp_path / "linear.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.setattr("bimix.laws.__path__", [*bimix.laws.__path__, str(tmp_path)])
-    law = Law("linear", "t.r", ("m", "d m", "d n m"), "simulated", lambda m: m, numbers=lambda m, n: (m, n * m))
+    sizes = lambda m, d, n: (m, d * m, d * n * m)  # noqa: E731
+    law = Law("linear", "t.r", ("m", "d m", "d n m"), "simulated", lambda m: m, numbers=sizes)
     monkeypatch.setitem(LAWS, "linear", law)
     yield law
     sys.modules.pop("bimix.laws.linear", None)
