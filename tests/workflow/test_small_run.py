@@ -1,5 +1,6 @@
 """The whole workflow for real on a few kilobytes: what it makes and repeats."""
 
+import functools
 import json
 import os
 import random
@@ -143,23 +144,23 @@ def test_a_swarm_gives_the_mixtures_of_the_laws_that_need_one(built: Path) -> No
 
 @pytest.mark.slow
 def test_other_steps_of_a_dataset_repeat_its_runs_and_no_others(built: Path) -> None:
-    settings = yaml.safe_load(SETTINGS)
-    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
-    settings["datasets"]["other"]["training"]["atom"]["steps"] = 28
-    (built / "changed.yaml").write_text(yaml.safe_dump(settings))
-    assert not planned(built, "--configfile", "changed.yaml")
-    settings["datasets"]["mini"]["training"]["atom"]["steps"] = 28
-    (built / "changed.yaml").write_text(yaml.safe_dump(settings))
-    jobs = planned(built, "--configfile", "changed.yaml")
+    assert not planned_with(built, "other/training/atom/steps", 28)
+    jobs = planned_with(built, "mini/training/atom/steps", 28)
     assert jobs["pretrain_model"] == 6
     assert "tokenize_shard" not in jobs
 
 
-def with_group(names: list[str]) -> dict:
+def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[str, int]:
+    """The jobs that are planned where a key under `datasets` has another value; None: has gone."""
     settings = yaml.safe_load(SETTINGS)
-    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
-    settings["datasets"]["mini"]["groups"]["entropy"] = names
-    return settings
+    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))  # two datasets, not one twice
+    *above, last = key.split("/")
+    block = functools.reduce(dict.__getitem__, above, settings["datasets"])
+    block[last] = value
+    if value is None:
+        del block[last]
+    (built / "changed.yaml").write_text(yaml.safe_dump(settings))
+    return planned(built, *targets, "--configfile", "changed.yaml")
 
 
 @pytest.mark.slow
@@ -180,13 +181,14 @@ def test_a_new_law_is_fitted_to_the_old_losses(built: Path) -> None:
 
 @pytest.mark.slow
 def test_a_mixture_that_is_added_later_is_one_run_more(built: Path) -> None:
-    (built / "more.yaml").write_text(yaml.safe_dump(with_group(["se", "ce", "vne", "je"])))
-    jobs = planned(built, "results/mini/laws/atom/bimix/entropy/coefficients.json", "--configfile", "more.yaml")
+    names = ["se", "ce", "vne", "je"]
+    law = "results/mini/laws/atom/bimix/entropy/coefficients.json"
+    jobs = planned_with(built, "mini/groups/entropy", names, law)
     assert jobs["pretrain_model"] == 1
     assert jobs["fit_law"] == 1
     assert "tokenize_shard" not in jobs
     # what comes of the new optimum is trained on again
-    assert planned(built, "--configfile", "more.yaml")["pretrain_model"] == 2
+    assert planned_with(built, "mini/groups/entropy", names)["pretrain_model"] == 2
 
 
 @pytest.mark.slow
@@ -203,15 +205,9 @@ def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> Non
 
 @pytest.mark.slow
 def test_steps_asked_for_later_train_nothing_again(built: Path) -> None:
-    settings = yaml.safe_load(SETTINGS)
-    settings["datasets"] = json.loads(json.dumps(settings["datasets"]))
-    settings["datasets"]["mini"]["downstream"]["steps"] = [8, 24]
-    (built / "asked.yaml").write_text(yaml.safe_dump(settings))
-    jobs = planned(built, "--configfile", "asked.yaml")
+    jobs = planned_with(built, "mini/downstream/steps", [8, 24])
     assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
-    del settings["datasets"]["mini"]["downstream"]
-    (built / "asked.yaml").write_text(yaml.safe_dump(settings))
-    assert not {"score_answers", "pretrain_model"} & set(planned(built, "--configfile", "asked.yaml"))
+    assert not {"score_answers", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
 
 
 @pytest.mark.slow
