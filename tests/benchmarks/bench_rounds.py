@@ -17,7 +17,6 @@ draws at each number of runs.
 
 regmix   488 of 512 runs of 1M models, three of 13 losses wanted
 dclm     127 runs on 24 topics, a family of benchmarks wanted
-fresh    all 512 runs of RegMix, ten triples of losses on which nothing was chosen, three draws each
 families the 127 runs, the mean of the three families' means wanted
 olmix_64 512 runs of 30M models on 64 domains, the mean of the means of three families wanted
 proof    54 proxies of 22 domains, three of them wanted
@@ -132,12 +131,6 @@ def regmix_case(folder: Path, draw, number: int) -> Case:
     return of_table(runs, {runs.loss_domains[one]: 1.0 for one in wanted})
 
 
-def fresh_case(folder: Path, draw, number: int) -> Case:
-    runs, drawn = regmix(folder / "regmix", "train", "1m"), np.random.default_rng(2026)
-    triples = [drawn.choice(len(runs.loss_domains), 3, replace=False) for _ in range(10)]
-    return of_table(runs, {runs.loss_domains[one]: 1.0 for one in triples[number // 3 % 10]})
-
-
 def dclm_case(folder: Path, draw, number: int) -> Case:
     return _dclm(folder, [list(FAMILIES.values())[int(draw.integers(len(FAMILIES)))]])
 
@@ -200,7 +193,6 @@ def made_case(noise: float):
 TABLES = {
     "regmix": regmix_case,
     "dclm": dclm_case,
-    "fresh": fresh_case,
     "families": families_case,
     "olmix_64": olmix_case,
     "proof": proof_case,
