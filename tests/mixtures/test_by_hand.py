@@ -2,21 +2,15 @@
 
 import copy
 import json
-from dataclasses import asdict
 
 import numpy as np
 import polars as pl
 import pytest
-import torch
-from safetensors.torch import save_file
 
-import embed_domains
-import mix_chameleon
 import mix_tokens
 import mix_wanted
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import chameleon, kin, temperature, unimax, wanted, wanted_domains
-from bimix.model.transformer import Shape, Transformer, rotary_tables
+from bimix.mixtures.by_hand import kin, temperature, unimax, wanted, wanted_domains
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import hand_reference
 from bimix.plan.sources import has_wanted, wanted_names, wanted_rivals
@@ -125,7 +119,7 @@ def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_ve
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["d"]
     assert wanted_names(Dataset(config, "d"))[::5] == ["wanted_2", "wanted_2_uniform", "wanted_2_kin"]
-    rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens", "chameleon": "mix_chameleon"}
+    rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens"}
     assert {name: Dataset(config, "d").source(name).rule for name in rules} == rules
     rivals = wanted_rivals(Dataset(config, "d"))
     block["methods"] = ["baseline", "wanted_8"]
@@ -175,15 +169,6 @@ def test_unimax_is_the_most_even_mixture_under_the_cap() -> None:
     assert np.ptp(shares[free]) < 1e-12 and (shares[~free] <= shares[free].max() + 1e-12).all()
 
 
-def test_chameleon_is_the_softmax_of_inverse_ridge_leverage_scores() -> None:
-    embeddings = np.random.default_rng(0).normal(size=(4, 8))
-    middle = np.eye(4) - 0.25
-    gram = middle @ embeddings @ embeddings.T @ middle
-    scores = np.diag(gram @ np.linalg.inv(gram + 10 * 4 * np.eye(4)))
-    powers = np.exp(1 / scores / 5)
-    assert chameleon(embeddings) == pytest.approx(powers / powers.sum())
-
-
 def test_the_scripts_write_mixtures(tmp_path) -> None:
     index = tmp_path / "train.parquet"
     pl.DataFrame({"domain": ["b", "a", "b"], "tokens": [30, 10, 60]}).write_parquet(index)
@@ -192,22 +177,3 @@ def test_the_scripts_write_mixtures(tmp_path) -> None:
         out = tmp_path / f"{rule}.json"
         mix_tokens.main([*common, "--rule", rule, "--out", str(out)])
         assert json.loads(out.read_text()) == pytest.approx(expected, abs=1e-9)
-
-
-def test_domains_are_embedded_by_a_trained_model(corpus, tmp_path) -> None:
-    out, mixture, weights = (tmp_path / name for name in ("embeddings.json", "chameleon.json", "model.safetensors"))
-    shape = Shape(vocabulary=40, layers=2, width=16, heads=2)
-    model = Transformer(shape).eval()
-    save_file(model.state_dict(), weights, metadata={"shape": json.dumps(asdict(shape))})
-    domains = ["bees", "cats", "dogs"]
-    arguments = ["--weights", str(weights), "--index", str(corpus / "train.parquet"), "--domains", *domains]
-    embed_domains.main([*arguments, "--threads", "1", "--out", str(out)])
-    found = json.loads(out.read_text())
-    assert list(found) == domains
-    rows = np.fromfile(corpus / "train.cats.bin", dtype=np.uint16).reshape(-1, 16).astype(np.int64)
-    with torch.no_grad():
-        hidden = model.embedding(torch.from_numpy(rows))
-        expected = model.blocks[0](hidden, *rotary_tables(16, shape.rotary_width)).double().mean(dim=(0, 1))
-    assert found["cats"] == pytest.approx(expected.tolist(), abs=1e-6)
-    mix_chameleon.main(["--embeddings", str(out), "--out", str(mixture)])
-    assert sum(json.loads(mixture.read_text()).values()) == pytest.approx(1)

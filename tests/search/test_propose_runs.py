@@ -199,26 +199,6 @@ def test_a_prior_and_losses_change_what_is_proposed(tmp_path) -> None:
     assert plain != heard and plain != fitted
 
 
-def test_with_losses_one_sentence_says_go_on_or_stop(tmp_path, capsys) -> None:
-    def said(noise: float, n: int = 12) -> str:
-        pair = tables(tmp_path, n=n, noise=noise)
-        losses = pl.read_csv(pair[1])
-        apart = np.sqrt(2) * noise  # of two runs
-        repeats = losses.filter(pl.col("mixture") == "run0").with_columns(
-            pl.col("loss") * np.exp(apart), seed=pl.lit(2)
-        )
-        pl.concat([losses.with_columns(seed=pl.lit(1)), repeats]).write_csv(pair[1])
-        proposed(tmp_path, *pair, "--count", "2")
-        return capsys.readouterr().out.strip().splitlines()[-1]
-
-    noisy, clean = said(0.03), said(2e-5, n=4)
-    assert noisy.startswith("Stop: one more run is expected to gain 0.") and "the noise of a run is 3 %" in noisy
-    assert clean.startswith("Go on: one more run is expected to gain ") and "the noise of a run is 0.002 %" in clean
-    few = tables(tmp_path, n=2)
-    proposed(tmp_path, *few, "--count", "2")
-    assert "2 mixtures are too few" in capsys.readouterr().out
-
-
 def test_epochs_are_counted_by_the_tokens_of_the_losses(tmp_path) -> None:
     """4,000 steps of 1e5 tokens: four epochs of 2e7 tokens are a share of 0.2."""
     observed = observe(of_three(True), mixtures(0, 5, 3), (1000, 2000, 4000), 0.002, 0, DOMAINS)

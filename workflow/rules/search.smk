@@ -1,5 +1,5 @@
 # Search: mixtures that are run one after the other, each proposed by all runs before it; and which
-# runs are most informative, and whether to go on.
+# runs are most informative.
 #   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv
 #       -> search/{model}/{n + 1}/next.csv -> mixtures/round{n + 1}.json, trained on like any other
 #   losses/{model}/search.parquet, search/{model}/{n}/report.json
@@ -177,7 +177,7 @@ rule plot_rounds:
 
 
 rule propose_runs:
-    """The mixtures and sizes of the next runs, and whether to go on."""
+    """The mixtures and sizes of the next runs, and what they cost."""
     input:
         losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
         mixtures=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("optimum/group")),

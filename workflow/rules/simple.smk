@@ -1,8 +1,6 @@
-# Mixtures that any search must beat: by the tokens there are, by one proxy, and the best that was
-# tried.
+# Mixtures that any search must beat: by the tokens there are, and the best that was tried.
 #   tokens/train.parquet -> mixtures/temperature.json, mixtures/unimax.json
 #   tokens/train.parquet, the reference or cross_entropy.csv -> mixtures/wanted_8.json and the like
-#   runs/{proxy}/uniform/ -> embeddings.json -> mixtures/chameleon.json
 #   losses of a search -> mixtures/best.json
 
 
@@ -65,51 +63,6 @@ rule mix_wanted:
             --lower {params.lower:q} \
             --upper {params.upper:q} \
             --max-epochs {params.max_epochs:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
-
-
-rule embed_domains:
-    """Embed the domains by the proxy that was trained on the uniform mixture, for chameleon."""
-    input:
-        index="results/{dataset}/tokens/train.parquet",
-        weights=planned(lambda dataset: f"{dataset.folder}/runs/{dataset.proxies[0]}/uniform/model.safetensors"),
-    output:
-        "results/{dataset}/embeddings.json",
-    log:
-        "results/{dataset}/logs/embed_domains.log",
-    wildcard_constraints:
-        dataset=datasets_with("corpus"),
-    conda:
-        "../../envs/torch.yaml"
-    threads: 2
-    params:
-        domains=setting("domains"),
-    shell:
-        RUN + r"""embed_domains.py \
-            --weights {input.weights:q} \
-            --index {input.index:q} \
-            --domains {params.domains:q} \
-            --threads {threads} \
-            --out {output:q} \
-            2>{log:q}
-        """
-
-
-rule mix_chameleon:
-    """Chameleon: the more similar the others are to a domain, the more of it."""
-    input:
-        embeddings="results/{dataset}/embeddings.json",
-    output:
-        mixture="results/{dataset}/mixtures/chameleon.json",
-    log:
-        "results/{dataset}/logs/mix_chameleon.log",
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"""mix_chameleon.py \
-            --embeddings {input.embeddings:q} \
             --out {output.mixture:q} \
             2>{log:q}
         """

@@ -6,8 +6,7 @@ domain, loss) and a prior from text -> the next mixtures (mixture, domain, propo
 pool) and runs (mixture, seed, model, parameters, tokens, flops, information)
 
 The information of a run is given by the slopes of the law: at the fit to the losses, else where a
-fit starts from. With losses one sentence on standard output says whether to go on or to stop. With
---harm the runs are those that settle what it costs to repeat a domain.
+fit starts from. With --harm the runs are those that settle what it costs to repeat a domain.
 """
 
 import argparse
@@ -20,7 +19,7 @@ from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.harm import harm_lines, harm_runs
 from bimix.search.proposals import ladder_lines, mixture_table, propose, run_lines, run_table
-from bimix.search.setting import read_setting, whether_to_go_on
+from bimix.search.setting import read_setting
 from bimix.search.sizes import add_models
 
 LEAST = 0.25  # of a domain's share of the tokens: nobody trains on one domain alone
@@ -89,8 +88,6 @@ def main(argv: list[str] | None = None) -> None:
     lines = harm_lines(proposed, options.harm, asked) if options.harm else run_lines(proposed, asked)
     if ladder:
         lines += ladder_lines(ladder, asked.large, len(known.done.mixtures), options.flops_per_second)
-    if known.fitted is not None and not options.harm:
-        lines.append(whether_to_go_on(options, known, asked))
     print("\n".join(lines))
 
 

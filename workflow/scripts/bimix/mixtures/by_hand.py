@@ -1,8 +1,8 @@
 """Mixtures by a rule, without a law: the rules that a search has to beat.
 
-By the tokens of the domains (`temperature`, `unimax`), by their embeddings (`chameleon`), and by
-hand for wanted domains: read these a number of epochs, and mix the rest in the shares of the
-reference, alike (`uniform`), or by how well their text predicts the wanted ones (`kin`).
+By the tokens of the domains (`temperature`, `unimax`), and by hand for wanted domains: read these a
+number of epochs, and mix the rest in the shares of the reference, alike (`uniform`), or by how well
+their text predicts the wanted ones (`kin`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.mixtures.mixture import softmax
 
 # Of the run, for the wanted domains together: the others are read, too.
 MOST_WANTED = 0.8
@@ -18,9 +17,6 @@ MOST_WANTED = 0.8
 # that is left out is not lost without end.
 SHARE_FLOOR = 0.003
 SOFTNESS = 0.5  # nats of a gap of cross-entropy that divide the weight of a domain by e, of `kin`
-# Of Chameleon's published code: added to the leverage scores' kernel, times the number of domains;
-# the temperature of its softmax.
-RIDGE, TEMPERATURE = 10.0, 5.0
 HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
 
 
@@ -51,19 +47,6 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
         read[domain] = min(left / (len(order) - place), most_epochs * tokens[domain])
         left -= read[domain]
     return read / read.sum()
-
-
-def chameleon(embeddings: np.ndarray) -> np.ndarray:
-    """Shares (m,) from mean embeddings of the domains (m, width) (Chameleon, arXiv 2505.24844).
-
-    S = diagonal of K (K + RIDGE m I)^-1, K the centred Gram matrix; shares = softmax(1 / (S
-    TEMPERATURE)): a domain that others speak for gets more.
-    """
-    gram = embeddings @ embeddings.T
-    gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
-    m = len(gram)
-    scores = np.diag(np.linalg.solve(gram + RIDGE * m * np.eye(m), gram))
-    return softmax(1 / (np.maximum(scores, 0) + 1e-12) / TEMPERATURE)
 
 
 def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:

@@ -60,9 +60,6 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
         if mixture == "doremi":
             runs.append(Training("pretraining", model, reference, block["training"][model]))
             searched = [reference]
-    elif rule == "mix_chameleon":
-        model = dataset.proxies[0]
-        runs = [Training("pretraining", model, "uniform", block["training"][model])]
     elif rule == "mix_stages":
         searched = list(dict.fromkeys(dataset.staged(mixture)))
     elif rule in ("mix_round", "mix_found"):

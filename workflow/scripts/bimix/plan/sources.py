@@ -72,7 +72,6 @@ SOURCES = [
     always("mix_baseline", TOKEN_SHARES, "baseline", plain=True),
     always("mix_uniform", EQUAL, "uniform", plain=True),
     always("mix_tokens", GIVEN, "temperature", "unimax", plain=True),
-    always("mix_chameleon", REWEIGHTED, "chameleon"),
     Source(
         "mix_wanted",
         GIVEN,

@@ -27,7 +27,6 @@ NEAR = (20.0, 100.0, 500.0)  # strengths of Dirichlet draws around the best runs
 STEPS = 60  # of a descent
 LEAST_RUNS = 2  # that read wanted domains as often as a rule by hand: with fewer it is run first
 ALIKE = 0.01  # relative, of epochs
-STOP_RUNS = 12  # with fewer the errors of the law are too few to stop by
 
 
 class Ended(InputError):
@@ -291,21 +290,3 @@ def overspent(observed: Observations, models: Sequence[Model], count: int, budge
     if spent + more <= budget * (1 + 1e-9):
         return None
     return f"{int(seeds.sum())} runs took {spent:.3g} FLOPs, and with a round of {more:.3g} the budget of {budget:.3g} is spent."
-
-
-def advice(search: Search, runs: int) -> str:
-    """One sentence after so many runs: go on or stop, by what one more run is expected to gain
-    next to the noise of a run; never to stop below STOP_RUNS runs.
-    """
-    try:
-        left = f"one more run is expected to gain {100 * (gain := search.next(0).gain):.2g} % over the best one"
-    except Ended as error:
-        return f"Stop: {error}"
-    if search.noise is None:
-        return f"Go on: {left}; the noise of a run is not known, since no run was repeated."
-    both = f"{left}, and the noise of a run is {100 * search.noise:.2g} %"
-    if gain >= search.noise:
-        return f"Go on: {both}."
-    if runs < STOP_RUNS:
-        return f"Go on: {both}; but {runs} runs are too few to stop by: {STOP_RUNS} at least."
-    return f"Stop: {both}: more runs like these would not help."

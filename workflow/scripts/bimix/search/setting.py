@@ -9,7 +9,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws.fitted import at_run, fit
+from bimix.laws.fitted import fit
 from bimix.laws.transfer import own_domains
 from bimix.observations.groups import by_name, read_groups, spread_of
 from bimix.observations.observations import Observations, proportions_of, read_observations
@@ -17,16 +17,12 @@ from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import asked_objective, run_tokens_of
-from bimix.optimum.goal import Goal
-from bimix.optimum.objective import Objective, target_weights
-from bimix.search.rounds import Search, advice
+from bimix.optimum.objective import target_weights
 from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
 from bimix.search.sizes import Model, read_budget, read_large, read_models
 from bimix.tables import read_numbers, read_table, read_tokens
 from bimix.transfer.repetition import PUBLISHED_R, counted
 from bimix.transfer.run import form_of
-
-LEAST_RUNS = 3  # of which one can be left out
 
 
 @dataclass(frozen=True)
@@ -66,8 +62,6 @@ class Known:
 
     at: Numbers
     done: Done
-    objective: Objective
-    observed: Observations | None = None
     fitted: dict | None = None
     noise: float | None = None
 
@@ -89,7 +83,8 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
         known = noise_between(read_table(options.losses), Criterion("", weights=objective.domain_weights()))
         noise = known and known.deviation
         if "rows" not in fitted:  # as the optimum has it: a step and the tokens of one say how long the run is
-            run_tokens = run_tokens_of(fitted, run_tokens, step_of(options, fitted))
+            step = fitted["steps"][-1] if options.step is None else options.step
+            run_tokens = run_tokens_of(fitted, run_tokens, step)
     else:
         names = tokens if options.mixtures is None else read_mixtures(options.mixtures).names("domain")
         domains = loss_domains = tuple(sorted(names))
@@ -110,11 +105,7 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
         options.match_epochs,
         PUBLISHED_R if form is None else form.R,
     )
-    return Known(at, _done(options.mixtures, asked, observed), objective, observed, fitted, noise), asked
-
-
-def step_of(options: argparse.Namespace, fitted: dict) -> int:
-    return fitted["steps"][-1] if options.step is None else options.step
+    return Known(at, _done(options.mixtures, asked, observed), fitted, noise), asked
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -158,17 +149,3 @@ def _done(mixtures: Path | None, asked: Setting, observed: Observations | None) 
         return Done()
     names, shares = proportions_of(read_mixtures(mixtures).table, asked.domains, str(mixtures))
     return Done(names, shares, shares)
-
-
-def whether_to_go_on(options: argparse.Namespace, known: Known, asked: Setting) -> str:
-    """One sentence, by what is left to gain for the large run."""
-    observed, fitted = known.observed, known.fitted
-    mixtures = len(set(observed.mixtures))
-    if mixtures < LEAST_RUNS:
-        return f"Go on: {mixtures} mixtures are too few to say what more may gain."
-    tokens, step = read_tokens(options.tokens) if options.tokens else None, step_of(options, fitted)
-    sized = "size" in next(iter(fitted["coefficients"].values()))
-    parameters = asked.large.parameters if sized and asked.large else None
-    large = at_run(fitted, parameters, asked.run_tokens, tokens, step)
-    goal = Goal(large, step, known.objective)
-    return advice(Search(goal, fitted, observed, asked.lower, asked.upper, known.noise), len(observed.mixtures))

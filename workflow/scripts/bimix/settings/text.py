@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
-from bimix.plan.dataset import LAUNCHED, evaluations, weights_of
+from bimix.plan.dataset import LAUNCHED, evaluations
 from bimix.plan.shards import has_wildcards
 from bimix.plan.sources import published_table
 from bimix.settings.complete import published_rows
@@ -173,12 +173,6 @@ def check_commands(scope: Scope) -> Faults:
     for name in block.seeds or () if scope.sound("?seeds") else ():
         if name in commands and "{seed}" not in commands[name]:
             yield ("seeds", name), "its command never says {seed}: all of its seeds would be one run."
-    proxies = [block.optimum.model, *(block.optimum.models or [])] if block.optimum else []
-    plain = scope.plain["models"]
-    proxy = min((name for name in proxies if name in plain), key=lambda name: weights_of(plain[name]), default=None)
-    for key, names in scope.lists() if proxy in commands else ():
-        if "chameleon" in names:
-            yield key, f"chameleon embeds the domains by the weights of {proxy}, which a command trains."
 
 
 def check_schedules(scope: Scope) -> Faults:
