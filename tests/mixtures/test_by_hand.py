@@ -19,7 +19,6 @@ from bimix.settings.complete import unsearched
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])
 CONFIG = {
-    "mixtures": {"wanted": {"epochs": [2, 4, 8], "rivals": [4, 8]}},
     "datasets": {
         "d": {
             "corpus": {},
@@ -154,7 +153,7 @@ def test_unimax_gives_what_small_domains_cannot_take_to_the_others() -> None:
     # 2 epochs of 10 are 20; the other two share the remaining 80, of which 30 is the cap of the
     # second
     assert unimax(np.array([100.0, 10.0, 15.0]), 100, 2) == pytest.approx([0.5, 0.2, 0.3])
-    with pytest.raises(InputError, match="most_epochs"):
+    with pytest.raises(InputError, match="allow more epochs"):
         unimax(np.array([10.0, 10.0]), 100, 4)
 
 

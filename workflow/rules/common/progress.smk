@@ -11,17 +11,12 @@ def wants_more():
     return asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
 
 
-def grown():
-    """What is said of the datasets with new text whose tokenizer is kept, and of older runs."""
-    planned_jobs = list(workflow.dag.needrun_jobs())
-    joining = {job.wildcards_dict["dataset"] for job in planned_jobs if job.rule.name == "reuse_mixtures"}
-    retrained = {job.wildcards_dict["dataset"] for job in planned_jobs if job.rule.name == "train_tokenizer"}
-    tokenised = {}
-    for job in planned_jobs:
-        if job.rule.name == "tokenize_shard":
-            tokenised.setdefault(job.wildcards_dict["dataset"], set()).add(job.wildcards_dict["shard"])
-    said = [line for name, own in tokenised.items() if name not in retrained for line in growth(shards(name), own)]
-    return said + [inputs.reused_sentence(DATASETS[name]) for name in sorted(joining & set(DATASETS))]
+def reused():
+    """What is said of older runs that join a fit."""
+    joining = {
+        job.wildcards_dict["dataset"] for job in workflow.dag.needrun_jobs() if job.rule.name == "reuse_mixtures"
+    }
+    return [inputs.reused_sentence(DATASETS[name]) for name in sorted(joining)]
 
 
 def took():
@@ -38,6 +33,6 @@ def took():
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), reused, took)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_lines)

@@ -39,7 +39,7 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
     if most_epochs * tokens.sum() < run_tokens:
         raise InputError(
             f"unimax: {most_epochs:g} epochs of all domains are {most_epochs * tokens.sum():.4g} tokens, and the run has "
-            f"{run_tokens:.4g}: allow more epochs (mixtures/unimax/most_epochs), or train on fewer tokens."
+            f"{run_tokens:.4g}: allow more epochs, or train on fewer tokens."
         )
     left, read = float(run_tokens), np.zeros(len(tokens))
     order = np.argsort(tokens, kind="stable")

@@ -155,10 +155,6 @@ class Transformer(nn.Module):
         """Final states (batch, length, width) of `tokens` (batch, length)."""
         return self.final_norm(self.through(self.blocks, tokens))
 
-    def middle(self, tokens: Tensor) -> Tensor:
-        """States (batch, length, width) after half of the layers, rounded down but one at least."""
-        return self.through(self.blocks[: max(1, self.shape.layers // 2)], tokens)
-
     def through(self, blocks: Iterable[Block], tokens: Tensor) -> Tensor:
         cosines, sines = rotary_tables(tokens.shape[1], self.shape.rotary_width, tokens.device)
         hidden = self.embedding(tokens)

@@ -16,7 +16,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -109,44 +109,6 @@ class Shards:
         chosen = self.by_name[shard]
         lengths = self.dataset.block["corpus"]["held_out_characters"]
         return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
-
-
-def growth(shards: Shards, planned: Collection[str]) -> list[str]:
-    """What a call that tokenises these shards, and trains no tokenizer, does with the tokenizer and
-    the runs of a corpus with new domains, or with other text in old ones; none of another call.
-    """
-    folder, trains = Path(shards.dataset.folder), shards.of("train")
-    reports = {one.name: read_json(folder / "shards/train" / one.name / "report.json", {}) for one in trains}
-    there = {one.domain for one in trains if reports[one.name]} - {None}
-    ours = [one for one in trains if one.name in planned]
-
-    def is_other(shard: Shard) -> bool:
-        report = reports[shard.name]
-        tokenised = {own["digest"] for own in report.get("raw", {}).values()}
-        return not report or not set(shards.versions(shard)) <= tokenised
-
-    news = {
-        "domains are new": sorted({one.domain for one in ours} - there - {None}),
-        "text has changed": (changed := sorted({one.domain for one in filter(is_other, ours)} & there)),
-    }
-    what = "; ".join(f"{how}: {', '.join(names)}" for how, names in news.items() if names)
-    if not what or not any(reports.values()) or not (folder / "tokenizer.json").exists():
-        return []
-    said = [
-        f"{shards.dataset.name}: {what}. The tokenizer is kept (to train it again, delete {folder}/tokenizer.json):"
-        f" {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised."
-    ]
-    keys = {f"train.{domain}" for domain in news["domains are new"]}
-    runs = [
-        path for path in folder.glob("runs/*/*/run.json") if changed or not keys & read_json(path, {})["data"].keys()
-    ]
-    if runs and "reuse" not in shards.dataset.block:
-        said.append(
-            f"Runs {'on the text before' if changed else 'without them'} ({len(runs)}) are trained again where they are"
-            f" requested. To reuse them, first move {folder}/runs into another folder, as {folder}_before/runs, name that"
-            " under `reuse`, and request new mixtures: docs/reuse.md."
-        )
-    return said
 
 
 def held_by_hash(dataset: Dataset) -> bool:

@@ -130,11 +130,6 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     return [run] if isinstance(run, str) else run if isinstance(run, list) else []
 
 
-def named_datasets(words: Iterable[str]) -> list[str]:
-    """Datasets of the single targets that a command line names."""
-    return [word.split("/")[1] for word in words if word.startswith("results/")]
-
-
 def nearest(config: Mapping, path: str) -> str:
     """A sentence on a target that no rule makes, with those that are much like it."""
     files = [file for dataset in all_datasets(config) for file in nameable(dataset)]

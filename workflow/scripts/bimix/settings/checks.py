@@ -36,7 +36,7 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
     (text.check_published, "published ?domains"),
     (text.check_trainings, "training"),
-    (text.check_commands, "/models ?training ?simulate_epochs ?optimum/model ?optimum/models"),
+    (text.check_commands, "/models ?training ?simulate_epochs"),
     (text.check_schedules, "training /training"),
     (mixtures.check_swarms, f"{KNOWN} swarm domains"),
     (mixtures.check_search, "search groups held_out optimum"),
@@ -74,14 +74,13 @@ APART = (
 
 
 def check(
-    config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), named: Iterable[str] = ()
+    config: dict, defaults: dict, code: Path, wanted: Iterable[str] = ()
 ) -> tuple[dict, dict[str, Filled], list[Fault]]:
     """A merged config with its defaults, what these follow from, its faults and remarks without
     lines. `defaults`: the workflow's own, which lie beneath.
 
     The datasets that are `wanted` are to be built: their files must be there and their laws be
-    possible. Of those that are `named` by single targets, which may need no raw files, missing ones
-    are remarked. Published tables are found from `code`.
+    possible. Published tables are found from `code`.
     """
     faults = list(_of_no_kind(config))
     strange = {fault.key[1] for fault in faults}
@@ -107,7 +106,7 @@ def check(
     faults += _of_config(model, whole, broken, strange)
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
-        faults += located(("datasets", name), _of_dataset(scope, name in named))
+        faults += located(("datasets", name), _of_dataset(scope))
     return filled, choices, faults
 
 
@@ -149,7 +148,7 @@ def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable
     yield from located((), named_nowhere(config, rows))
 
 
-def _of_dataset(scope: Scope, named: bool) -> Faults:
+def _of_dataset(scope: Scope) -> Faults:
     is_text = scope.is_text
     if is_text and scope.sound("domains", "?corpus/validation_only"):
         scope.trained = scope.block.domains
@@ -163,9 +162,6 @@ def _of_dataset(scope: Scope, named: bool) -> Faults:
     yield from named_nowhere(scope.block, references(scope))
     if is_text and scope.wanted:
         yield from text.check_files(scope)
-    elif is_text and named and not Path("results", scope.name, "tokens/train.parquet").exists():
-        # Single targets may need them, and Snakemake's words for what is missing name no key.
-        yield from ((key, sentence, True) for key, sentence in text.check_files(scope))
 
 
 # What names are of, those that there are (None: not known, as they are refused), how a sentence

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bimix.errors import InputError
-from bimix.plan.targets import named_datasets, wanted_datasets
+from bimix.plan.targets import wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
 from bimix.settings.files import ConfigFile, Fault, listed, merged, over, place, read_config_file
 
@@ -46,7 +46,7 @@ def prepare(config: dict, call: Call) -> Prepared:
         return Prepared(expanded(config), filled, [])
     check_folder()
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
-    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line, named_datasets(call.words))
+    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line)
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
     return Prepared(config, ready.filled, [*ready.remarks, *filter(None, chosen)])
@@ -59,7 +59,6 @@ def settled(
     files: Sequence[ConfigFile] = (),
     wanted: Iterable[str] = (),
     given: Mapping[str, object] = MappingProxyType({}),
-    named: Iterable[str] = (),
 ) -> Prepared:
     """A merged config without faults, filled but not expanded; `files` are its own in the order
     in which they were merged, `given` is what --config has put over them, the rest as of `check`.
@@ -68,7 +67,7 @@ def settled(
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    whole, filled, found = check(as_read(config), defaults, code, list(wanted), list(named))
+    whole, filled, found = check(as_read(config), defaults, code, list(wanted))
     found = [*(fault for file in files for fault in file.faults), *found]
     return Prepared(whole, filled, reported(found, files, given))
 
