@@ -19,8 +19,8 @@ ROOMS = {
     "observations": (1739, "mixtures"),
     "transfer": (2101, "observations"),
     "laws": (1653, "observations transfer"),
-    "plan": (1702, "corpus laws"),
-    "model": (1008, ""),
+    "plan": (1651, "corpus laws"),
+    "model": (1004, ""),
     "training": (2871, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
     "optimum": (2277, "mixtures observations transfer laws"),
@@ -28,8 +28,8 @@ ROOMS = {
     "search": (2323, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
-    "results": (2350, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3354, "mixtures observations laws plan training optimum exports"),
+    "results": (2210, "corpus mixtures observations transfer laws plan training optimum judge exports"),
+    "settings": (3327, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))
