@@ -170,15 +170,18 @@ def test_rows_that_wait_are_bounded_over_all_domains(tmp_path: Path, monkeypatch
         assert one.counter.pairs()[2].sum() == (8 + 7) * 7 and other.counter.pairs()[2].sum() == 5 * 7
 
 
-@pytest.mark.parametrize(("count", "together"), [(0, 64), (7, 64), (1000, 64), (1000, 2**24)])
+@pytest.mark.parametrize(("count", "together"), [(0, 64), (7, 1), (7, 64), (1000, 64), (1000, 2**24)])
 def test_rows_of_a_file_are_permuted_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, together: int
 ) -> None:
-    monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # two rows, or all of them
+    monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # less than a row, two rows, or all of them
+    placed = []
+    monkeypatch.setattr(stream, "permute", lambda rows, *more: placed.append(len(rows)) or permute(rows, *more))
     with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
         for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
             written.write([part % 300, part[:0]], [])
         written.finish()
+    assert sum(placed) == count and max(placed, default=1) == min(max(together // 32, 1), count or 1)
     rows = np.fromfile(tmp_path / "c.bin", "<u2")
     assert len(rows) == 16 * written.report()["rows"] == 16 * count
     assert written.report()["digest"] == digest_file(tmp_path / "c.bin")

@@ -1,4 +1,4 @@
-"""What an update leaves in memory, where several processes share it."""
+"""What an update leaves in memory, where several processes share it, and batches made ahead."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,7 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.transformer import Shape, Transformer
 from bimix.training.recipe import Recipe
-from bimix.training.update import build_optimizer, update
+from bimix.training.update import ahead, build_optimizer, update
 
 SHAPE = Shape(layers=2, width=32, heads=2, vocabulary=70)
 
@@ -58,3 +58,26 @@ def test_gradients_of_several_parts_stay_in_the_bucket_that_is_sent(group: None)
     _, alone = trained(wrapped=False, micro_batch=2)
     for one, other in zip(weights, alone, strict=True):
         torch.testing.assert_close(one, other)
+
+
+def test_batches_are_made_a_few_ahead_and_their_error_is_raised_where_they_are_read() -> None:
+    made, read = [], []
+
+    def items() -> Iterator[int]:
+        for number in range(8):
+            made.append(number)
+            yield number
+        raise OSError("the disk is gone")
+
+    def consume() -> None:
+        for number in ahead(items(), depth=3):
+            read.append(number)
+            assert len(made) <= len(read) + 3
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        consume()
+    assert read == list(range(8))
+    left = ahead(items(), depth=3)
+    assert next(left) == 0
+    left.close()  # the thread ends with who reads
+    assert list(ahead(iter([1, 2]), depth=3)) == [1, 2]

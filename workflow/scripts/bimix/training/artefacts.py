@@ -81,20 +81,23 @@ def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
         if place.exists() and (place.samefile(source) or digest_file(place) == digest_file(source)):
             continue
         with replacing(place, vouched=name == REPORT) as temporary:
-            try:
-                os.link(source, temporary)
-            except OSError as error:
-                if error.errno not in NO_LINKS:
-                    raise
-                try:
-                    shutil.copyfile(source, temporary)
-                except OSError as full:
-                    raise InputError(
-                        f"{place.parent} has no room for {source} ({full}); make room and start again."
-                    ) from full
+            link(source, temporary)
             os.utime(temporary)  # made now, after its inputs
         changed.append(place)
     return changed
+
+
+def link(source: Path, target: Path) -> None:
+    """Make `target` a hard link to `source` or, where the file system refuses one, a copy."""
+    try:
+        os.link(source, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        try:
+            shutil.copyfile(source, target)
+        except OSError as full:
+            raise InputError(f"{target.parent} has no room for {source} ({full}); make room and start again.") from full
 
 
 def check(path: Path) -> Path:

@@ -40,10 +40,9 @@ def bring_to_end(
     run.json, of which it returns the content.
     """
     with holding(session, folder, fingerprint, places.values()) as own:
-        if session.accelerator.is_main_process:
-            checkpoints.show_curves(folder, own)
         if not put_back(session, own, places):
-            session.accelerator.init_trackers(checkpoints.CURVES)
+            session.accelerator.project_configuration.logging_dir = own
+            session.accelerator.init_trackers("tensorboard")
             finished = training(own)
             if finished is None:
                 return STOPPED

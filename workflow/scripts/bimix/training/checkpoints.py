@@ -29,9 +29,9 @@ from bimix.errors import InputError
 from bimix.model.transformer import Shape
 from bimix.outputs import replacing, write_json
 from bimix.plan.sources import is_of_search
+from bimix.training.artefacts import link
 
 KEPT = 2
-CURVES = "tensorboard"
 SETTLING = 5  # seconds
 PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
 
@@ -204,36 +204,13 @@ def take_over(folder: Path, own: Path) -> bool:
                 target = own / path.relative_to(report.parent)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
-                # lines are added to the attempts
-                try:
-                    (shutil.copyfile if path.name == "attempts.jsonl" else os.link)(path, target)
-                except OSError:  # no hard links here
+                if path.name == "attempts.jsonl":  # to which lines are added
                     shutil.copyfile(path, target)
+                else:
+                    link(path, target)
         write_json(own / report.name, json.loads(report.read_text(encoding="utf-8")))  # last: all is there
         return True
     return False
-
-
-def show_curves(folder: Path, own: Path) -> None:
-    """Have tensorboard/, next to the run's `folder`, hold the curves of the configuration `own` and
-    no others.
-
-    Those of another go to its own folder and come back with it. To be called while the lock is
-    held.
-    """
-    shown = folder.parent / CURVES
-    mark = shown / "configuration"
-    sweep([mark])
-    if mark.exists() and (name := mark.read_text(encoding="utf-8")) != own.name:
-        if (folder / name).is_dir():
-            os.replace(shown, folder / name / CURVES)
-        else:  # its owner has deleted that configuration
-            shutil.rmtree(shown)
-    if not shown.exists() and (own / CURVES).is_dir():
-        os.replace(own / CURVES, shown)
-    if not mark.exists():
-        with replacing(mark, vouched=False) as temporary:
-            temporary.write_text(own.name, encoding="utf-8")
 
 
 def sweep(places: Iterable[Path]) -> None:

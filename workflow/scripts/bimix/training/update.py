@@ -6,9 +6,9 @@ The loader and the scheduler are not handed to Accelerate: rows are a pure funct
 and nothing has to be fast-forwarded.
 """
 
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -181,35 +181,11 @@ def to_device(array: np.ndarray, device: torch.device) -> Tensor:
 
 def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
     """The same items, made by a thread up to `depth` ahead; its error is raised here."""
-    waiting: queue.Queue = queue.Queue(depth)
-    left = threading.Event()
-
-    def hand_over(item: object) -> bool:
-        while not left.is_set():
-            try:
-                waiting.put(item, timeout=1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def work() -> None:
-        try:
-            for item in items:
-                if not hand_over(item):
-                    return
-            hand_over(None)
-        except Exception as error:  # handed to the thread that waits, whatever it is
-            hand_over(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    try:
-        while (item := waiting.get()) is not None:
-            if isinstance(item, Exception):
-                raise item
+    with ThreadPoolExecutor(1) as maker:
+        waiting = deque(maker.submit(next, items, None) for _ in range(depth))
+        while (item := waiting.popleft().result()) is not None:
+            waiting.append(maker.submit(next, items, None))
             yield item
-    finally:
-        left.set()
 
 
 def update(
