@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import yaml
 
@@ -38,7 +39,6 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", type=Path, help="folder of the profile of the cluster; without it this machine")
     parser.add_argument("--gpus", type=int, default=0, help="of the training, on one node (%(default)s)")
-    parser.add_argument("--tokenizer", help="tokenizer.json, or a name on the hub: read offline, as on a node")
     parser.add_argument("--minutes", type=float, default=30, help="wait so long for the queue (%(default)s)")
     options = parser.parse_args(argv)
     if not Path("Snakefile").is_file():
@@ -48,65 +48,45 @@ def main(argv: list[str] | None = None) -> int:
     if RESULTS.exists() and not (OWN / "doctor.json").is_file():
         raise InputError(f"{RESULTS} is there, and no check made it: move it away, or call this in another folder.")
 
-    checks: list[tuple[str, Callable[[], str]]] = [("disk", disk), ("locks and links", links)]
-    if options.tokenizer:
-        checks.append(("tokenizer, offline", lambda: tokenizer(options.tokenizer)))
+    checks: dict[str, Callable[[], str]] = {"disk": disk, "locks and links": links}
     if options.profile:
-        checks.append(("partitions", lambda: partitions(options.profile, options.gpus)))
-    checks += [
-        ("queue and training", lambda: train(options)),
-        ("stopped and resumed", resumed),
-        ("the node's environment", same_environment),
-        ("GPU", lambda: device(options.gpus)),
-    ]
-    failed = 0
-    for name, check in checks:
+        checks["partitions"] = lambda: partitions(options.profile, options.gpus)
+    checks["queue and training"] = lambda: train(options)
+    checks["stopped and resumed"] = resumed
+    checks["the node"] = lambda: node(options.gpus)
+    failed = False
+    for name, check in checks.items():
         try:
             said, mark = check(), "ok    "
         except (InputError, OSError) as error:
-            said, mark, failed = str(error), "FAILED", failed + 1
+            said, mark, failed = str(error), "FAILED", True
         print(f"{mark}  {name}: {said}", flush=True)
         if failed and name == "queue and training":
             break  # what follows reads its run
-    return int(failed > 0)
+    return int(failed)
 
 
 def disk() -> str:
     """Errors: less than a few real runs need."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     free, there = shutil.disk_usage(RESULTS).free / 1e9, os.statvfs(RESULTS)
-    inodes = there.f_favail if there.f_files else None  # some file systems count none
-    said = f"{free:.0f} GB" + (f" and {inodes:,} files" if inodes is not None else "") + " free under results/"
-    if free < LEAST_GB or (inodes is not None and inodes < LEAST_INODES):
+    few = there.f_files and there.f_favail < LEAST_INODES  # some file systems count none
+    said = f"{free:.0f} GB and {there.f_favail:,} files free under results/"
+    if free < LEAST_GB or few:
         raise InputError(f"{said}: {LEAST_GB} GB and {LEAST_INODES:,} files are little for checkpoints and shards.")
     return said + "."
 
 
 def links() -> str:
     """Errors: the file system of results/ has no locks or no hard links, which checkpoints need."""
-    one, other = RESULTS / ".one", RESULTS / ".other"
-    other.unlink(missing_ok=True)
-    with one.open("w") as file:
+    with TemporaryDirectory(dir=RESULTS) as folder, open(f"{folder}/one", "w") as file:
         try:
             fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.link(one, other)
+            os.link(file.name, f"{folder}/other")
         except OSError as error:
-            raise InputError(
-                f"results/ lies where files cannot be locked or linked ({error}): put it elsewhere."
-            ) from None
-        finally:
-            other.unlink(missing_ok=True)
-            one.unlink()
+            said = f"results/ lies where files cannot be locked or linked ({error}): put it elsewhere."
+            raise InputError(said) from None
     return "results/ has both."
-
-
-def tokenizer(name: str) -> str:
-    """Errors: it cannot be had without the network."""
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    from fetch_tokenizer import download
-
-    path = Path(name) if Path(name).is_file() else download(name, None)
-    return f"{path} is there."
 
 
 def partitions(profile: Path, gpus: int) -> str:
@@ -117,12 +97,7 @@ def partitions(profile: Path, gpus: int) -> str:
     if settings.get("executor") != "slurm":
         return "the profile is not one of SLURM."
     others = resource(settings.get("default-resources"), "slurm_partition")
-    own_resources = settings.get("set-resources") or {}
-    trainings = (
-        resource(own_resources, "pretrain_model:slurm_partition")
-        if isinstance(own_resources, list)
-        else resource(own_resources.get("pretrain_model"), "slurm_partition")
-    ) or others
+    trainings = resource(settings.get("set-resources"), "pretrain_model", "slurm_partition") or others
     own = Path(shutil.which("squeue") or "").resolve() == (profile / "bin/squeue").resolve()
     for name in {*str(others or "").split(","), *str(trainings or "").split(",")} - {""}:
         shown = answer("scontrol", "show", "partition", "--oneliner", name)
@@ -136,11 +111,13 @@ def partitions(profile: Path, gpus: int) -> str:
     return f"trainings go to {trainings}, other jobs to {others}."
 
 
-def resource(given: dict | list[str] | None, name: str) -> str | None:
-    """A resource of a profile, which has a block or a list of `name=value`."""
+def resource(given: dict | list[str] | None, *names: str) -> str | None:
+    """A resource of a profile, which has blocks or a list of `name=value` and `rule:name=value`."""
     if isinstance(given, list):
-        given = dict(map(str.strip, one.split("=", 1)) for one in given if "=" in one)
-    return (given or {}).get(name)
+        return dict(map(str.strip, one.split("=", 1)) for one in given if "=" in one).get(":".join(names))
+    for name in names:
+        given = (given or {}).get(name)
+    return given
 
 
 def answer(*command: str) -> str:
@@ -176,7 +153,7 @@ def train(options: argparse.Namespace) -> str:
                 call.send_signal(signal.SIGINT)
                 call.wait()
     if call.returncode:
-        raise InputError(f"the workflow ended with status {call.returncode}: {last_line()} ({OWN / 'snakemake.log'})")
+        raise InputError(f"the workflow ended with status {call.returncode}: see {OWN / 'snakemake.log'}.")
     first = next(line for line in noted() if line["event"] == "begun")
     where = f"job {first['job']} on {first['host']}" if first["job"] else first["host"]
     return f"{where} began {first['time'] - begun:.0f} s after the call, all ended after {time.time() - begun:.0f} s."
@@ -208,23 +185,21 @@ def resumed() -> str:
     return f"after SIGTERM another attempt went on at step {begun[-1]['step']} of {steps}, on {begun[-1]['host']}."
 
 
-def same_environment() -> str:
-    """Errors: other versions on the node than here."""
-    there = json.loads((RUN / "run.json").read_text())["versions"]
-    here = {name: version(name) for name in SAME if name in there}
-    other = [f"{name} {there[name]} (here {own})" for name, own in here.items() if there[name] != own]
+def node(gpus: int) -> str:
+    """Errors: other versions on the node than here; a GPU was wanted, and the run used none."""
+    report = json.loads((RUN / "run.json").read_text())
+    here = {name: version(name) for name in SAME if name in report["versions"]}
+    other = [
+        f"{name} {report['versions'][name]} (here {own})"
+        for name, own in here.items()
+        if report["versions"][name] != own
+    ]
     if other:
         raise InputError(f"the node has other versions: {', '.join(other)}; activate the same environment there.")
-    return ", ".join(f"{name} {own}" for name, own in here.items()) + ", as here."
-
-
-def device(gpus: int) -> str:
-    """Errors: a GPU was wanted, and the run used none."""
-    report = json.loads((RUN / "run.json").read_text())
     said = f"{report['processes']} x {report['device']}, {report['tokens_per_second']:,} tokens/s of a tiny model"
     if gpus and not report["gpu_hours"]:
         raise InputError(f"--gpus is {gpus}, and the run used {said}: see `models` in the config and the profile.")
-    return said + "."
+    return f"{said}; its packages are those of here."
 
 
 def write_dataset(gpus: int) -> None:
@@ -236,13 +211,8 @@ def write_dataset(gpus: int) -> None:
         lines = (json.dumps({"text": f"{text} {number}"}) + "\n" for number, text in enumerate(texts))
         (OWN / f"{domain}.jsonl").write_text("".join(lines), encoding="utf-8")
     launch = {"nodes": 1, "gpus": gpus, "threads": max(gpus, 1), "micro_batch": 8, "loss_chunk": "all", "compile": "no"}
-    training = {
-        "recipe": "demo",
-        "steps": STEPS,
-        "evaluate_every": STEPS // 10,
-        "batch_rows": 8 * max(gpus, 1),
-        "validation_rows": 8,
-    }
+    training = {"recipe": "demo", "steps": STEPS, "evaluate_every": STEPS // 10}
+    training |= {"batch_rows": 8 * max(gpus, 1), "validation_rows": 8}
     dataset = {
         "domains": sorted(WORDS),
         "corpus": {"train": {domain: str(OWN / f"{domain}.jsonl") for domain in WORDS}, "validation": {"share": 0.1}},
@@ -256,13 +226,6 @@ def write_dataset(gpus: int) -> None:
     }
     models = {"doctor": {"shape": {"layers": 2, "width": 32, "heads": 2}, "launch": launch}}
     write_json(OWN / "doctor.json", {"models": models, "run": ["doctor"], "datasets": {"doctor": dataset}})
-
-
-def last_line() -> str:
-    lines = (OWN / "snakemake.log").read_text(encoding="utf-8", errors="replace").splitlines()
-    return next(
-        (line.strip() for line in reversed(lines) if "error" in line.lower() or "FAILED" in line), "no error was said"
-    )
 
 
 if __name__ == "__main__":
