@@ -67,23 +67,6 @@ def test_a_proportion_outside_those_seen_is_marked():
     assert not any("*" in line for line in inside)
 
 
-def test_the_gain_says_what_weighs_where_its_interval_comes_from_and_that_it_is_too_large():
-    row = {"law": "bimix", "mixture": "baseline", "step": 100, "estimate": 0.1, "low": 0.05, "high": 0.15, "level": 0.9}
-    best = row | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5}
-
-    def said(runs, weighed="", **gain):
-        table = pl.DataFrame([row | {"quantity": "gain"} | gain, best], schema=INTERVALS)
-        return " ".join(" ".join(sections.gain(table, "baseline", runs, weighed)).split())
-
-    few, many = said(4), said(64)
-    assert "runs left out of its fit." in few
-    assert "with fewer than 16 runs expect 0.85 of it, 0.0850." in few and "too well" not in many
-    assert "Average loss, weighed python 1, predicted" in said(64, "python 1")
-    assert "Gain 0.1000, without an interval" in said(4, low=None, high=None)
-    null = said(4, estimate=None, low=None, high=None)
-    assert "defines no loss of baseline" in null and "None" not in null
-
-
 def test_the_page_says_which_code_wrote_it():
     code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
     assert " ".join(sections.origin(code)).startswith(
@@ -137,7 +120,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
     assert text.startswith("mine: bimix wins (1B, step 400)\n====")
     flat, more = " ".join(text.split()), " ".join(details.split())
     assert ("and 12 more domains" in flat) == (domains == 22)
-    assert "baseline 2.6000, bimix 2.5000" in more and "the gain is not significant" in more
+    assert "bimix at 2.5000 (90 % interval" in more and "gain over baseline +3.85 %" in more
     assert "results/mine/figures/mixtures.svg" in more
     for one in (flat, more):
         assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in one

@@ -53,14 +53,6 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return call(tmp_path_factory.mktemp("call"))
 
 
-def test_a_busy_machine_is_said_before_the_first_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    cores = len(os.sched_getaffinity(0))
-    for load, said in ((cores, False), (3 * cores, True)):
-        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
-        text = Lines(dry=False, near=str).begin({"total": 3}, "")
-        assert (f"This machine is busy: load {load} on {cores} cores." in text) == said
-
-
 @pytest.mark.slow
 def test_a_line_counts_finished_jobs_of_a_rule_together(lines: list[str]) -> None:
     assert lines[0] == "8 jobs, trainings: 1, about 1 min"

@@ -170,6 +170,7 @@ def read(options: argparse.Namespace) -> Result:
         ran=ran,
         tables=tables,
         target=target,
+        promises=promises,
         verdict=verdict(target, proxies, promises, ranks, believed),
         hand=tuple(hand),
         searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),

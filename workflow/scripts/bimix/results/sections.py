@@ -6,7 +6,6 @@ import polars as pl
 
 from bimix.judge.comparison import Comparison
 from bimix.judge.comparison import table as comparison_table
-from bimix.judge.verdict import FEW_RUNS, SHRUNK
 from bimix.mixtures.mixture import farthest
 from bimix.results.layout import cut, paragraph, table
 from bimix.transfer.run import far_apart, size_read
@@ -17,7 +16,6 @@ BEST = 5  # mixtures in the table of those measured, and the reference
 NAME = 22  # characters of a domain's name
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # names of fitted ones, in full
-TASKS = 3  # columns of single tasks
 NOTHING = "No model answered a single question: they are too small, or trained too briefly."
 # By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
 # 410M parameters from 160M and of 1B from 60M.
@@ -103,39 +101,6 @@ def fitted_to(law: dict, model: str, place: str) -> list[str]:
     return [*lines, *([f"  - and {more} more in {place}"] if more > 0 else []), ""]
 
 
-def gain(intervals: pl.DataFrame, reference: str, runs: int, weighed: str = "") -> list[str]:
-    """Losses that the law, fitted to so many runs, predicts for the reference and its own optimum,
-    and how sure that is.
-
-    `weighed` names the domains that weigh in the optimum, where not all weigh the same.
-    """
-    one = {row["quantity"]: row for row in intervals.iter_rows(named=True) if row["quantity"] != "gain"}
-    best = one["optimum_average_loss"]
-    gains = intervals.filter((pl.col("quantity") == "gain") & (pl.col("mixture") == reference))
-    lines = []
-    for row in gains.iter_rows(named=True):
-        if row["estimate"] is None:
-            text = f"The law defines no loss of {reference}, which has a proportion of 0: no gain over it is predicted."
-            lines += paragraph(text, "  ", "  ")
-            continue
-        level = f"{100 * row['level']:g} % interval"
-        over = f", weighed {weighed}," if weighed else ""
-        text = f"Average loss{over} predicted at step {row['step']:,}: {reference} {best['estimate'] + row['estimate']:.4f}, "
-        if row["low"] is None:
-            text += f"{best['mixture']} {best['estimate']:.4f}. Gain {row['estimate']:.4f}, without an interval: fewer than "
-            text += "two runs have all these losses."
-        else:
-            text += f"{best['mixture']} {best['estimate']:.4f} ({level} {best['low']:.4f} to {best['high']:.4f}). "
-            text += f"Gain {row['estimate']:.4f} ({level} {row['low']:.4f} to {row['high']:.4f})"
-            text += "; the intervals come from the law's errors on runs left out of its fit"
-            text += "." if row["low"] > 0 else ": the gain is not significant."
-        if runs < FEW_RUNS and row["estimate"] > 0:
-            text += f" The best of many mixtures is predicted too well: with fewer than {FEW_RUNS} runs expect"
-            text += f" {SHRUNK} of it, {SHRUNK * row['estimate']:.4f}."
-        lines += paragraph(text, "  ", "  ")
-    return lines
-
-
 def laws(scores: pl.DataFrame) -> list[str]:
     """The laws on the same rows: numbers fitted, errors in percent, rank correlation."""
     columns = ("extrapolation_percent", "held_out_percent", "left_out_percent", "left_out_spearman")
@@ -216,22 +181,18 @@ def answers(found: pl.DataFrame, reference: str) -> list[str]:
 
 
 def block(last: pl.DataFrame, reference: str, scale: float, places: int, lower_is_better: bool) -> list[str]:
-    """A row for each mixture, the best first: by task where they are few, on average with interval
-    and gain, in numbers times `scale`.
+    """A row for each mixture, the best first: the average of tasks with interval and gain, in
+    numbers times `scale`.
     """
     mean = last.filter(pl.col("task") == "average")
     mean = mean.sort("value", descending=not lower_is_better, maintain_order=True)
-    tasks = [task for task in last["task"].unique(maintain_order=True) if task != "average"]
-    tasks = tasks if 1 < len(tasks) <= TASKS else []
-    shown = {(row["mixture"], row["task"]): f"{scale * row['value']:.{places}f}" for row in last.iter_rows(named=True)}
     rows = []
     for row in mean.iter_rows(named=True):
         span = f"{scale * row['low']:.{places}f} to {scale * row['high']:.{places}f}"
         gap = -row["difference"] if lower_is_better else row["difference"]
         gain = "-" if row["mixture"] == reference else f"{scale * gap:+.{places}f}"
-        cells = [shown[row["mixture"], task] for task in [*tasks, "average"]]
-        rows.append([cut(row["mixture"], 16), *cells, span, gain])
-    return table(["mixture", *(cut(task, 9) for task in tasks), "average", "interval", "gain"], rows)
+        rows.append([cut(row["mixture"], NAME), f"{scale * row['value']:.{places}f}", span, gain])
+    return table(["mixture", "average", "interval", "gain"], rows)
 
 
 def size_sentence(law: dict, models: str, model: str) -> str:

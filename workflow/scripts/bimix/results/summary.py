@@ -7,12 +7,12 @@ from pathlib import Path
 import polars as pl
 
 from bimix.judge.comparison import Comparison
-from bimix.judge.verdict import Verdict
+from bimix.judge.verdict import Promise, Verdict
 from bimix.optimum.objective import Objective, weighed
 from bimix.optimum.report import promised
 from bimix.plan.sources import wanted_rule
 from bimix.results import sections
-from bimix.results.headline import OBSERVED, Headline, at, headline, model_name, next_steps, title
+from bimix.results.headline import OBSERVED, Headline, at, headline, model_name, next_steps, predicted, title
 from bimix.results.layout import WIDTH, paragraph
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
@@ -26,13 +26,13 @@ class Result:
 
     `models`: names of those that laws were fitted on, that they are read at, and that is compared.
     `step` is that of the optima, in `stage` from 1 where there are any. `laws` and their files,
-    `optima` by the mixture that each found; `shares` of all mixtures; `tables`: intervals
-    and, where they are there, laws and downstream, and all that were `made`. `target` are the runs
-    of the compared model, `hand` rules by hand, `searched` the mixtures of searches among the runs;
-    `moved` lists runs that have the name of an optimum and other proportions. `tokens` there are of
-    each domain, and of the run that epochs are counted for, by law; `files` of mixtures; `explore`:
-    the page to play with, `search`: the answer of a search by rounds, if there is one. `reused`:
-    what is said of older runs that joined the fit.
+    `optima` by the mixture that each found; `shares` of all mixtures; `promises` of the laws;
+    `tables`: intervals and, where they are there, laws and downstream, and all that were `made`.
+    `target` are the runs of the compared model, `hand` rules by hand, `searched` the mixtures of
+    searches among the runs; `moved` lists runs that have the name of an optimum and other
+    proportions. `tokens` there are of each domain, and of the run that epochs are counted for, by
+    law; `files` of mixtures; `explore`: the page to play with, `search`: the answer of a search by
+    rounds, if there is one. `reused`: what is said of older runs that joined the fit.
     """
 
     dataset: str
@@ -48,6 +48,7 @@ class Result:
     ran: Mapping[str, Mapping[str, float]]
     tables: Mapping[str, pl.DataFrame]
     target: Comparison
+    promises: Sequence[Promise]
     verdict: Verdict
     hand: tuple[str, ...]
     searched: tuple[str, ...]
@@ -173,6 +174,5 @@ def optimum_lines(result: Result, name: str, law: dict) -> list[str]:
     lines = ["", *paragraph(text, "  ", "  ")] if domains else []
     pair = (result.reference, result.shares[result.reference], name, result.optima[name], law["proportions_seen"])
     lines += ["", *sections.proportions(*pair)]
-    spans = result.tables["intervals"].filter(pl.col("law") == law["law"])
-    gain = sections.gain(spans, result.reference, len(law["mixtures"]), domains) if spans.height else []
-    return [*lines, "", *gain] if gain else lines
+    said = [predicted(heading(result), promise) for promise in result.promises if promise.mixture == name]
+    return lines + [line for text in said for line in ["", *paragraph(text, "  ", "  ")]]
