@@ -18,7 +18,7 @@ ROOMS = {
     "mixtures": (508, ""),
     "observations": (1739, "mixtures"),
     "transfer": (2101, "observations"),
-    "laws": (1653, "observations transfer"),
+    "laws": (1598, "observations transfer"),
     "plan": (1651, "corpus laws"),
     "model": (1004, ""),
     "training": (2826, "corpus mixtures observations plan model"),

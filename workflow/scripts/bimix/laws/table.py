@@ -159,15 +159,6 @@ LAWS: dict[str, Law] = {
         least_runs=lambda m: TEN,
         most_refits=8,  # a fit takes seconds
     ),
-    "regmix_tuned": Law(
-        "regmix",
-        "gradient-boosted trees of r, per step",
-        ("leaves", "leaves", "leaves"),
-        "simulated",
-        least_runs=lambda m: TEN,
-        most_refits=8,
-        settings={"tuned": True},
-    ),
 }
 
 # Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does. The
