@@ -21,7 +21,7 @@ ROOMS = {
     "laws": (1598, "observations transfer"),
     "plan": (1651, "corpus laws"),
     "model": (1004, ""),
-    "training": (2826, "corpus mixtures observations plan model"),
+    "training": (2821, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
     "optimum": (2277, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),

@@ -60,20 +60,18 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
     lock for all configurations of a run: they have the same outputs, at `places`.
     """
     held, own = None, folder / checkpoints.key_of(fingerprint)
-    complaint = None
-    if session.accelerator.is_main_process:
-        try:
+    with session.agreeing():
+        if session.accelerator.is_main_process:
             held = checkpoints.lock(folder, session.lock_seconds)
             checkpoints.sweep(places)
             own, remark = checkpoints.claim(folder, fingerprint)
             if remark is not None:
                 session.say(remark)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
     first = session.broadcast(own.name)
-    differs = f"its run is {own.name}, that of the first process another: they do not read the same files."
-    session.settle(differs if first != own.name else None)
+    with session.agreeing():
+        if first != own.name:
+            sentence = f"its run is {own.name}, that of the first process another: they do not read the same files."
+            raise InputError(sentence)
     session.listen()
     try:
         with other_processes(session):

@@ -162,23 +162,17 @@ def begin(
 
 def resume(session: Session, folder: Path) -> dict | None:
     """The state to go on from, or None; the first process chooses, others load it or all end."""
-    state, choice, complaint = None, None, None
-    if session.accelerator.is_main_process:
-        try:
+    state, choice = None, None
+    with session.agreeing():
+        if session.accelerator.is_main_process:
             state, choice, remarks = checkpoints.choose(folder)
             for remark in remarks:
                 session.say(remark)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
     choice = session.broadcast(choice)
-    if choice is not None and not session.accelerator.is_main_process:
-        name, checksum = choice
-        try:
+    with session.agreeing():
+        if choice is not None and not session.accelerator.is_main_process:
+            name, checksum = choice
             state = checkpoints.load(folder / name, checksum, checkpoints.PATIENCE)
-        except InputError as error:
-            complaint = str(error)
-    session.settle(complaint)
     steps = gather_object([0 if state is None else state["step"]])
     if len(set(steps)) > 1:
         raise InputError(

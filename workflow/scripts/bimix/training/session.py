@@ -151,10 +151,17 @@ class Session:
             self.waiting = torch.distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
         torch.distributed.barrier(self.waiting)
 
-    def settle(self, complaint: str | None) -> None:
-        """Go on where no process has a complaint; else all end, the first with all sentences."""
-        if complaint is not None and self.accelerator.num_processes > 1:
-            complaint = f"process {self.accelerator.process_index} on {socket.gethostname()}: {complaint}"
+    @contextmanager
+    def agreeing(self) -> Iterator[None]:
+        """Work in which each process may have an InputError: all go on after it where none has one;
+        else all end, the first with all sentences.
+        """
+        complaint = None
+        try:
+            yield
+        except InputError as error:
+            where = f"process {self.accelerator.process_index} on {socket.gethostname()}: "
+            complaint = f"{where if self.accelerator.num_processes > 1 else ''}{error}"
         self.wait()
         complaints = [one for one in gather_object([complaint]) if one is not None]
         if complaints and not self.accelerator.is_main_process:
@@ -176,12 +183,8 @@ class Session:
         sharers = 1 if self.accelerator.num_processes == 1 else int(os.environ["LOCAL_WORLD_SIZE"])
         mine = pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers
         threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
-        complaint, size = None, 0
-        try:
+        with self.agreeing():
             size = check_shards(index.sort("path").filter(mine), self.shape.vocabulary, max(1, threads))
-        except InputError as error:
-            complaint = str(error)
-        self.settle(complaint)
         self.checked.update(index["path"].to_list())
         size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
