@@ -23,7 +23,7 @@ ROOMS = {
     "model": (1004, ""),
     "training": (2821, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
-    "optimum": (2277, "mixtures observations transfer laws"),
+    "optimum": (2254, "mixtures observations transfer laws"),
     "judge": (1757, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2323, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),

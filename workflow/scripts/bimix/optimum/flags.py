@@ -100,11 +100,6 @@ def strengths_of(options: argparse.Namespace) -> Sequence[float]:
     return between
 
 
-def simulating(fitted: dict, options: argparse.Namespace) -> dict:
-    """The fitted law, whose simulated mixtures have the strengths of --strengths."""
-    return fitted | {"strengths": strengths_of(options)}
-
-
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
     """The centre of Olmix' penalty and simulated mixtures: that of --centre, else token shares."""
     centre = getattr(options, "centre", None)

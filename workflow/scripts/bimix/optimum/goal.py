@@ -4,7 +4,7 @@ Every loss of a convex law is a convex function of the mixture, by what the law'
 prediction and its objective, whatever its form.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -35,12 +35,19 @@ class Goal:
         self.weights = np.array([self.target[fitted["loss_domains"].index(name)] for name in self.names])
         self.weights = self.weights / self.weights.sum()
         self.convex = LAWS[fitted["law"]].optimum != "simulated"
-        self.losses = Losses(fitted, step, self.names) if self.convex else None
+        coefficients = {name: fitted["coefficients"][name] for name in self.names}
+        self.alone = fitted | {"loss_domains": self.names, "coefficients": coefficients}
         self.before = self._reference_losses() if self.groups or self.held else None
         # What minimax takes the worst of, or what must hold
         self.parts = list(self.groups) or list(self.held)
         self.rows = self._rows()
         self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
+        if self.convex:
+            self.minimised = [_minimised(fitted, step, name) for name in self.names]
+            # What the optimum of a law minimises may lack a constant of its loss.
+            centre = np.full(len(fitted["domains"]), 1 / len(fitted["domains"]))
+            self.constants = np.zeros(len(self.names))
+            self.constants = self.predicted(centre) - self.at(centre)[0]
 
     def _reference_losses(self) -> np.ndarray:
         """Predicted losses of the reference. Errors: the law defines none there."""
@@ -54,14 +61,19 @@ class Goal:
         return before
 
     def predicted(self, shares: np.ndarray) -> np.ndarray:
-        """Losses (..., d) of `names` at mixtures (..., m)."""
-        if self.losses is not None:
-            return self.losses.predicted(shares)
-        wanted = {name: self.fitted["coefficients"][name] for name in self.names}
-        law, rows = LAWS[self.fitted["law"]], np.atleast_2d(shares)
-        seen = self.fitted["steps"]
-        losses = law.code.predict(wanted, self.fitted["domains"], seen, rows, np.array([self.step], dtype=float))[:, 0]
+        """Losses (..., d) of `names` at mixtures (..., m), NaN where the law defines none."""
+        losses = predict_defined(self.alone, np.atleast_2d(shares), np.array([self.step]))[:, 0]
         return losses[0] if np.ndim(shares) == 1 else losses
+
+    def at(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Losses (d,) of a convex law at a mixture (m,), and their gradients (d, m)."""
+        found = [part(r)[:2] for part in self.minimised]
+        return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
+
+    def average(self, r: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, gradient (m,) and Hessian (m, m) of the weighted average, but for a constant."""
+        found = [[weight * one for one in part(r)] for part, weight in zip(self.minimised, self.weights, strict=True)]
+        return tuple(sum(ones) for ones in zip(*found, strict=True))
 
     def _rows(self) -> np.ndarray:
         """Weights (p, d) of the losses in each part: a mean of ratios to the reference's losses, or
@@ -114,46 +126,13 @@ class Goal:
         less = 0.0 if self.groups else 1.0
 
         def at(r):
-            losses, slopes = self.losses.at(r)
+            losses, slopes = self.at(r)
             return weights @ losses, weights @ slopes, self.rows @ losses - less, self.rows @ slopes
 
         return Program(at, worst, self.kept)
 
 
-class Losses:
-    """The losses of d loss domains at a step: values (d,) and gradients (d, m)."""
-
-    def __init__(self, fitted: dict, step: int, names: Sequence[str]) -> None:
-        self.fitted, self.step, self.names = fitted, step, list(names)
-        self.parts = [_part(fitted, step, name) for name in self.names]
-        # What the optimum of a law minimises may lack a constant of its loss.
-        centre = np.full(len(fitted["domains"]), 1 / len(fitted["domains"]))
-        self.constants = np.zeros(len(self.names))
-        self.constants = self.predicted(centre) - self.at(centre)[0]
-
-    def predicted(self, shares: np.ndarray) -> np.ndarray:
-        """The law's own losses (..., d) at mixtures (..., m), NaN where it defines none."""
-        columns = [self.fitted["loss_domains"].index(name) for name in self.names]
-        rows = np.atleast_2d(shares)
-        losses = predict_defined(self.fitted, rows, np.array([self.step]))[:, 0][:, columns]
-        return losses[0] if np.ndim(shares) == 1 else losses
-
-    def at(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Losses (d,) and their gradients (d, m)."""
-        found = [part(r)[:2] for part in self.parts]
-        return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
-
-    def average(self, weights: np.ndarray) -> Callable:
-        """r -> value, gradient and Hessian of the sum of the losses by weights (d,)."""
-
-        def at(r):
-            found = [[weight * one for one in part(r)] for part, weight in zip(self.parts, weights, strict=True)]
-            return tuple(sum(ones) for ones in zip(*found, strict=True))
-
-        return at
-
-
-def _part(fitted: dict, step: int, name: str) -> Callable:
+def _minimised(fitted: dict, step: int, name: str) -> Callable:
     """r -> value, gradient and Hessian of one loss domain's loss, but for a constant."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}

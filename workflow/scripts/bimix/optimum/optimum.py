@@ -13,7 +13,7 @@ from bimix.laws.fitted import at_run
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, simulating
+from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, strengths_of
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective, target_weights
 from bimix.optimum.search import AVERAGED, searched, simulate
@@ -54,7 +54,7 @@ class Sought:
     @classmethod
     def of(cls, options: argparse.Namespace, fitted: dict, step: int) -> "Sought":
         """By the flags of bounds, objective, centre and run. Errors: unknown names, no mixture."""
-        fitted, objective = simulating(fitted, options), asked_objective(options)
+        fitted, objective = fitted | {"strengths": strengths_of(options)}, asked_objective(options)
         objective.target(fitted)  # names that are not known are refused before anything is read at the run
         pools, parameters = pools_of(options), getattr(options, "parameters", None)
         run_tokens = asked_tokens(fitted, getattr(options, "run_tokens", None), step, parameters)
@@ -84,8 +84,23 @@ def best(
     Errors: those of `optimum`; a constraint that no mixture holds, with the domain; another
     objective of a law that is searched; a size at which losses are not convex.
     """
-    law = LAWS[fitted["law"]]
-    if law.optimum == "searched" and not objective.plain:
+    law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
+    if objective.plain or not goal.convex:
+        shares = best_shares(fitted, step, objective, lower, upper, tokens)
+        if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
+            return Best(shares, float(goal.value(shares)), None)
+        return certificate(goal, shares, lower, upper)
+    if not goal.parts:  # marginals alone
+        shares = minimum(goal.average, lower, upper, goal.kept)
+        return _as_best(goal, checked(certified(goal.program(), shares, None, lower, upper)))
+    start = _feasible(goal, lower, upper) if goal.held else None
+    found = solve(goal.program(), lower, upper, start)
+    return _as_best(goal, checked(found))
+
+
+def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
+    """The goal. Errors: of such a law no optimum by it can be found."""
+    if LAWS[fitted["law"]].optimum == "searched" and not objective.plain:
         raise InputError(
             f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
             f" convex law or regmix for the objective {objective.kind}{' with marginals' if objective.marginals else ''}."
@@ -101,17 +116,7 @@ def best(
             f"at the requested size the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
             " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
         )
-    if objective.plain or not goal.convex:
-        shares = best_shares(fitted, step, objective, lower, upper, tokens)
-        if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
-            return Best(shares, float(goal.value(shares)), None)
-        return certificate(goal, shares, lower, upper)
-    if not goal.parts:  # marginals alone
-        shares = minimum(goal.losses.average(goal.weights), lower, upper, goal.kept)
-        return _as_best(goal, checked(certified(goal.program(), shares, None, lower, upper)))
-    start = _feasible(goal, lower, upper) if goal.held else None
-    found = solve(goal.program(), lower, upper, start)
-    return _as_best(goal, checked(found))
+    return goal
 
 
 def checked(found: Solved) -> Solved:
@@ -134,9 +139,7 @@ def best_shares(
         return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
     if LAWS[fitted["law"]].optimum == "simulated":
         enough_runs(fitted)
-        if objective.marginals:
-            best(fitted, step, objective, lower, upper, tokens)  # which refuses it
-        return _simulated(Goal(fitted, step, objective), lower, upper, tokens)
+        return _simulated(_attainable(fitted, step, objective), lower, upper, tokens)
     return best(fitted, step, objective, lower, upper, tokens).shares
 
 

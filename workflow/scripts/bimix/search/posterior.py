@@ -152,9 +152,9 @@ class Law:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
-        if self.goal.losses is None or self.goal.bounded:
+        if not self.goal.convex or self.goal.bounded:
             return None
-        losses, slopes = self.goal.losses.at(np.maximum(shares, FLOOR))
+        losses, slopes = self.goal.at(np.maximum(shares, FLOOR))
         rows = self.goal.rows[(self.goal.rows @ losses).argmax()] if self.goal.groups else self.goal.weights
         return (rows @ slopes) / (rows @ losses) + self.kriged.slope(shares)
 
