@@ -1,5 +1,7 @@
 """The first lines of the summary: the mixture, why, what was measured and predicted, what to do."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -87,6 +89,14 @@ def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
     assert said.startswith("mine: bimix is predicted to be best, untested (tiny, step 400)")
     assert "gain over baseline +10.00 % (90 % interval -2.50 to +22.50); below 16 runs rather +8.50 %, 0.85" in said
     assert "To test train on bimix, and add its losses to your tables as the mixture bimix" in said
+
+
+def test_a_mix_of_laws_that_predicts_better_is_said_with_both_errors():
+    proxies = runs(baseline=[4.0], uniform=[3.9])
+    said = first_lines(proxies, [replace(PROMISE, blend=0.0125)], proxies, model=OBSERVED)
+    assert "A mix of laws predicts runs left out better: error 1.25 %, of this law 2.00 %." in said
+    for promise in (PROMISE, replace(PROMISE, blend=0.03)):  # by the weights of the criterion it may be worse
+        assert "mix of laws" not in first_lines(proxies, [promise], proxies, model=OBSERVED)
 
 
 def test_a_run_below_the_promise_is_seen_and_taken():

@@ -183,6 +183,7 @@ def promise(
         *(own[key] for key in ("estimate", "low", "high", "level")),
         runs=len(law["mixtures"]),
         left_out=left_out_error(scores, law["law"], criterion),
+        blend=left_out_error(scores, law["law"], criterion, "blend_mre"),
         reference=criterion.reference,
         gain=gain[0],
         gain_low=gain[1],
@@ -190,11 +191,15 @@ def promise(
     )
 
 
-def left_out_error(scores: pl.DataFrame | None, law: str, criterion: Criterion) -> float | None:
-    """A law's mean relative error on runs left out, by weights; None where it was not scored."""
+def left_out_error(
+    scores: pl.DataFrame | None, law: str, criterion: Criterion, score: str = "left_out_mre"
+) -> float | None:
+    """A law's mean relative error on runs left out, or that of a mix that beats it, by weights;
+    None where it was not scored.
+    """
     if scores is None:
         return None
-    own = scores.filter((pl.col("law") == law) & (pl.col("score") == "left_out_mre") & pl.col("domain").is_not_null())
+    own = scores.filter((pl.col("law") == law) & (pl.col("score") == score) & pl.col("domain").is_not_null())
     own = own.drop_nulls("value")
     weights = [criterion.weights.get(name, 0.0) if criterion.weights else 1.0 for name in own["domain"]]
     if not sum(weights) > 0:

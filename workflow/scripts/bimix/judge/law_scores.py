@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.judge import blend
 from bimix.judge.errors import (
     at_last_step,
     extrapolation,
@@ -74,10 +75,12 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
 
     extrapolation_mre (Table 2), generalization_r2 and generalization_mre (Table 3, the held-out
     mixtures), left_out_mre and left_out_spearman: mixtures left out of the fit (one at a time up to
-    8 of them, else in 8 folds), at the last step.
+    8 of them, else in 8 folds), at the last step. blend_mre, of a law that a mix of all laws
+    predicts these better than by more than chance: the error of the mix, whose note has its
+    weights.
     """
     one_size(observed)
-    rows = []
+    rows, predicted = [], {}
     for law in laws:
         n = len(observed.mixtures)
         try:
@@ -94,6 +97,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
         if left_out is not None:
+            predicted[law] = left_out
             scores |= at_last_step(observed, left_out, "left_out")
         size, least = fitted["coefficients_fitted"], LAWS[law].least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
@@ -102,7 +106,25 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
             known = [value for value in values.values() if value is not None and np.isfinite(value)]
             mean = float(np.mean(known)) if known else None
             rows.append((law, score, None, mean, n, size, few if known else "not defined"))
+    rows += _blended(observed, predicted)
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
+
+
+def _blended(observed: Observations, predicted: dict[str, np.ndarray]) -> list[tuple]:
+    """The rows blend_mre, per loss domain and their mean, of laws with these left-out losses."""
+    truth, n = observed.losses[:, -1], len(observed.mixtures)
+    defined = {law: one for law, one in predicted.items() if (one[np.isfinite(truth)] > 0).all()}
+    if len(defined) < 2 or n < blend.LEAST_RUNS:
+        return []
+    mixed, weights = blend.blend(truth, defined)
+    errors, said = at_last_step(observed, mixed, "blend")["blend_mre"], blend.shown(weights)
+    cells = [*errors.items(), (None, float(np.mean(list(errors.values()))))]
+    return [
+        (law, "blend_mre", domain, value, n, None, None if domain else said)
+        for law in defined
+        if blend.beaten(truth, defined[law], mixed)
+        for domain, value in cells
+    ]
 
 
 def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
@@ -111,7 +133,8 @@ def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
     for law in comparison["law"].unique(maintain_order=True):
         own = comparison.filter((pl.col("law") == law) & pl.col("domain").is_null())
         means = dict(own.select("score", "value").iter_rows())
-        notes = [note for note in own["note"].drop_nulls() if note != "not defined"]
+        scored = own.filter(pl.col("score") != "blend_mre")
+        notes = [note for note in scored["note"].drop_nulls() if note != "not defined"]
         percent = [
             means.get(f"{score}_mre") and 100 * means[f"{score}_mre"]
             for score in ("extrapolation", "generalization", "left_out")

@@ -26,8 +26,9 @@ class Promise:
     """What a law predicts for its optimum at the size and step it is for: the value that is
     minimised, with the two-sided interval of `level`, its ends None where too few runs give them.
 
-    `left_out`: the law's error on runs left out, as a part of the loss; None: not known. `runs`
-    that it was fitted to. `gain` over `reference` in the unit of the value, with its interval.
+    `left_out`: the law's error on runs left out, as a part of the loss; None: not known. `blend`:
+    that of a mix of laws, where it is significantly less. `runs` that it was fitted to. `gain` over
+    `reference` in the unit of the value, with its interval.
     """
 
     mixture: str
@@ -44,6 +45,7 @@ class Promise:
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
+    blend: float | None = None
 
     @property
     def deviation(self) -> float | None:

@@ -215,6 +215,9 @@ def predicted(page: Headline, promise: Promise) -> str:
     judged = page.judged
     if own is None and judged is not None and (page.judged_model, judged.runs.step) != (promise.model, promise.step):
         text += f". That is of {model_name(promise.model)}; `Measured` is of {at(judged.runs, page.judged_model)}"
+    if promise.blend is not None and promise.left_out is not None and promise.blend < promise.left_out:
+        text += f". A mix of laws predicts runs left out better: error {100 * promise.blend:.2f} %, of this law"
+        text += f" {100 * promise.left_out:.2f} %"
     return text + "."
 
 
