@@ -16,7 +16,7 @@ PACKAGE = Path(bimix.__file__).parent
 ROOMS = {
     "corpus": (1666, ""),
     "mixtures": (508, ""),
-    "observations": (1739, "mixtures"),
+    "observations": (1735, "mixtures"),
     "transfer": (2101, "observations"),
     "laws": (1598, "observations transfer"),
     "plan": (1651, "corpus laws"),

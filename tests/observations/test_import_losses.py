@@ -280,3 +280,16 @@ def test_names_that_hold_the_separator_of_panels_are_split_where_the_metric_begi
     write(tmp_path, "mixtures.csv", "mixture,web\na - 1,1\n")
     losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,a - 1 - eval/web/loss,a - 1 - lr\n5,3,x\n"), *PATTERN)
     assert losses.rows() == [("a - 1", 5, "web", 3.0)]
+
+
+def test_a_column_with_the_separator_is_of_no_panel_where_runs_have_a_column(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", WIDE.replace("web", "my - web"))
+    log = write(tmp_path, "log.csv", "id,step,my - web\na,5,3\nb,5,4\n")
+    losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id")
+    assert losses.rows() == [("a", 5, "my - web", 3.0), ("b", 5, "my - web", 4.0)]
+
+
+def test_the_name_of_a_panels_run_says_nothing_of_its_metric(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", "mixture,web\nbest_acc,1\n")
+    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,best_acc - web\n5,3\n"), "--pattern", "{domain}")
+    assert losses.rows() == [("best_acc", 5, "web", 3.0)]

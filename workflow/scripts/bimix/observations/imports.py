@@ -64,16 +64,13 @@ class Pattern:
             return None
         return metric[len(self.before) : len(metric) - len(self.after)] or None
 
-    def find(self, metric: str) -> tuple[str | None, str] | None:
-        """(run, domain) of a loss; the run of a panel's column, where the last separator is tried
-        first. None where it is another metric.
-        """
-        end = len(metric)
-        while (end := metric.rfind(BETWEEN, 0, end)) > 0:
-            if domain := self.domain(metric[end + len(BETWEEN) :]):
-                return metric[:end], domain
-        domain = self.domain(metric)
-        return domain and (None, domain)
+    def in_panel(self, column: str) -> tuple[str, str] | None:
+        """(run, metric) of a panel's column of losses: the last separator is tried first."""
+        end = len(column)
+        while (end := column.rfind(BETWEEN, 0, end)) > 0:
+            if self.domain(column[end + len(BETWEEN) :]):
+                return column[:end], column[end + len(BETWEEN) :]
+        return None
 
 
 def pattern(text: str, flag: str = "--pattern") -> Pattern:
@@ -130,13 +127,14 @@ def losses_of(
     for column in (run, None if step.isdecimal() else step):
         if column is not None and column not in columns:
             raise InputError(f"{path} has no column {column!r}; it has {few(columns)}: name it by --step or --run.")
-    metrics = [name for name in columns if name not in (run, step) and not name.endswith(RANGE)]
-    found = {metric: one for metric in metrics if (one := form.find(metric))}
+    others = [name for name in columns if name not in (run, step) and not name.endswith(RANGE)]
+    named = {name: (run is None and form.in_panel(name)) or (None, name) for name in others}
+    found = {name: (of, domain) for name, (of, metric) in named.items() if (domain := form.domain(metric))}
     if not found:
         wanted = f"{form.before}{HOLE}{form.after}"
-        near = difflib.get_close_matches(wanted, dict.fromkeys(one.rpartition(BETWEEN)[2] for one in metrics), 6, 0)
+        near = difflib.get_close_matches(wanted, dict.fromkeys(one.rpartition(BETWEEN)[2] for one in others), 6, 0)
         raise InputError(f"{path}: no metric fits {wanted!r}; it has {few(near) or 'none'}: name them by --pattern.")
-    check_lower(found, str(path), lower)
+    check_lower((named[name][1] for name in found), str(path), lower)
     for row in rows:
         for metric, (of, domain) in found.items():
             value, here = row.cells.get(metric), f"{row.place}, {metric!r}"

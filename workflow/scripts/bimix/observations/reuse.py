@@ -44,9 +44,7 @@ def read_source(source: str, model: str | None) -> Pair:
     """The runs of `model` in a folder of results; or JSON: {"folder": F} or {"losses": F,
     "mixtures": F}, and `map`, as of `checked_map`.
     """
-    if not source.lstrip().startswith("{"):
-        return _of_folder(Path(source), model)
-    given = parsed_json(source, "--reuse")
+    given = parsed_json(source, "--reuse") if source.lstrip().startswith("{") else {"folder": source}
     by = checked_map(given.pop("map", {}))
     if set(given) == {"folder"}:
         return mapped(_of_folder(Path(given["folder"]), model), by)
