@@ -24,11 +24,11 @@ ROOMS = {
     "training": (2821, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
     "optimum": (2254, "mixtures observations transfer laws"),
-    "judge": (1645, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "judge": (1737, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2323, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
-    "results": (2164, "corpus mixtures observations transfer laws plan training optimum judge exports"),
+    "results": (2167, "corpus mixtures observations transfer laws plan training optimum judge exports"),
     "settings": (3327, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
