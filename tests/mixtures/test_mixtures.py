@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 
 import gather_mixtures
-import mix_baseline
 import mix_entropy
 import mix_given
 import mix_published
+import mix_tokens
 import mix_uniform
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture, as_mixture, decimals
@@ -49,7 +49,8 @@ def test_every_published_column_becomes_a_mixture_to_a_millionth(tmp_path: Path,
 
 
 def test_token_shares_and_equal_shares(tmp_path: Path, corpus: Path) -> None:
-    mix_baseline.main(["--index", str(corpus / "train.parquet"), "--out", str(tmp_path / "b.json")])
+    flags = ["--rule", "baseline", "--exponent", "0.3", "--run-tokens", "1", "--most-epochs", "4"]
+    mix_tokens.main([*flags, "--index", str(corpus / "train.parquet"), "--out", str(tmp_path / "b.json")])
     assert read(tmp_path / "b.json") == pytest.approx({"bees": 0.5, "cats": 0.3, "dogs": 0.2}, abs=1e-15)
     mix_uniform.main(["--domains", "b (x)", "a", "--out", str(tmp_path / "u.json")])
     assert read(tmp_path / "u.json") == {"a": 0.5, "b (x)": 0.5}

@@ -29,14 +29,14 @@ from bimix.settings.complete import unsearched
 @pytest.mark.parametrize(
     ("mixture", "rule"),
     [
-        ("baseline", "mix_baseline"),
+        ("baseline", "mix_tokens"),
         ("uniform", "mix_uniform"),
         ("vne", "mix_entropy"),
         ("mine", "mix_given"),
         ("published_doremi", "mix_published"),
         ("swarm_0002", "mix_swarm"),
-        ("doremi", "mix_reweighted"),
-        ("doge", "mix_reweighted"),
+        ("doremi", "mix_given"),
+        ("doge", "mix_given"),
         *((law, "optimize_mixture") for law in LAWS),
         *((f"{law}_swarm", "optimize_mixture") for law in LAWS),
     ],

@@ -6,22 +6,6 @@
 # training, scripts are no inputs: a comment must not train a model again.
 
 
-rule mix_baseline:
-    """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures)."""
-    input:
-        index="results/{dataset}/tokens/train.parquet",
-    output:
-        mixture="results/{dataset}/mixtures/baseline.json",
-    log:
-        "results/{dataset}/logs/mix_baseline/baseline.log",
-    wildcard_constraints:
-        dataset=datasets_with("corpus"),
-    conda:
-        "../../envs/analysis.yaml"
-    shell:
-        RUN + r"mix_baseline.py --index {input.index:q} --out {output.mixture:q} 2>{log:q}"
-
-
 rule mix_uniform:
     """Uniform: the same proportion for every domain."""
     output:
@@ -85,9 +69,9 @@ rule mix_published:
 
 
 rule mix_given:
-    """A mixture file of the user's own, checked against the dataset's domains."""
+    """A mixture file of the user's own, or what DoReMi and DoGE found, with its domains checked."""
     input:
-        mixture=setting("mixture_files/{own}"),
+        mixture=planned(inputs.given_mixture),
     output:
         mixture="results/{dataset}/mixtures/{own}.json",
     log:

@@ -1,11 +1,14 @@
 # Mixtures that any search must beat: by the tokens there are, and the best that was tried.
-#   tokens/train.parquet -> mixtures/temperature.json, mixtures/unimax.json
+#   tokens/train.parquet -> mixtures/baseline.json, mixtures/temperature.json, mixtures/unimax.json
 #   tokens/train.parquet, the reference or cross_entropy.csv -> mixtures/wanted_8.json and the like
 #   losses of a search -> mixtures/best.json
 
 
 rule mix_tokens:
-    """Temperature: token shares raised to a power. UniMax: as equal as a cap of epochs allows."""
+    """Baseline: each domain's share of the tokens (paper Sec. 4, Candidate Mixtures).
+
+    Temperature: token shares raised to a power. UniMax: as equal as a cap of epochs allows.
+    """
     input:
         index="results/{dataset}/tokens/train.parquet",
     output:

@@ -16,6 +16,7 @@ import polars as pl
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import Mixture
 from bimix.tables import is_text, read_table
+from bimix.training.artefacts import check
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -29,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     if is_text(options.mixture.name):
         mixture = Mixture.parse(of_table(options.mixture, options.name), options.mixture, domains)
     else:
-        mixture = Mixture.read(options.mixture, domains)
+        mixture = Mixture.read(check(options.mixture), domains)
     mixture.naming(domains).write(options.out)
 
 

@@ -1,6 +1,6 @@
-"""Mix the domains by a rule over the tokens there are: temperature or UniMax.
+"""Mix the domains by a rule over the tokens there are: their shares, temperature or UniMax.
 
-tokens/train.parquet -> mixtures/temperature.json, mixtures/unimax.json
+tokens/train.parquet -> mixtures/baseline.json, mixtures/temperature.json, mixtures/unimax.json
 """
 
 import argparse
@@ -18,7 +18,7 @@ from bimix.tables import read_tokens
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, required=True, help="token index of the training split, parquet")
-    parser.add_argument("--rule", choices=("temperature", "unimax"), required=True)
+    parser.add_argument("--rule", choices=("baseline", "temperature", "unimax"), required=True)
     parser.add_argument("--exponent", type=float, required=True, help="of the shares; of temperature")
     parser.add_argument("--run-tokens", type=float, required=True, help="of the run that the mixture is for; of unimax")
     parser.add_argument("--most-epochs", type=float, required=True, help="of any domain; of unimax")
@@ -26,10 +26,10 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
     domains, counts = zip(*sorted(read_tokens(options.index).items()), strict=True)
     tokens = np.array(counts)
-    if options.rule == "temperature":
-        shares = temperature(tokens, options.exponent)
-    else:
+    if options.rule == "unimax":
         shares = unimax(tokens, options.run_tokens, options.most_epochs)
+    else:
+        shares = temperature(tokens, options.exponent if options.rule == "temperature" else 1.0)
     as_mixture(domains, shares).write(options.out)
 
 

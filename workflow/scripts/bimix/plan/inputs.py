@@ -8,10 +8,7 @@ from collections.abc import Iterable, Mapping
 from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
-from bimix.plan.sources import BEST, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
-
-NO_DATA = "an export names the files of each domain: give a file of them."
-NO_TOKENS = "a rule by hand counts epochs: name a table of domain and tokens as `tokens`."
+from bimix.plan.sources import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
 
 
 def swarm_parts(dataset: Dataset, model: str) -> range:
@@ -298,7 +295,7 @@ def hand_tokens(dataset: Dataset) -> list[str]:
     """The tokens there are for a rule by hand of an observed dataset. Errors: it names none."""
     if tokens := dataset.brought("tokens"):
         return tokens
-    raise dataset.fault("observations", NO_TOKENS)
+    raise dataset.fault("observations", "a rule by hand counts epochs: name a table of domain and tokens as `tokens`.")
 
 
 def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
@@ -308,6 +305,13 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
     if found := dataset.brought("cross_entropy"):
         return found
     raise dataset.fault("observations", f"{wanted} needs a table of cross-entropies as `cross_entropy`.")
+
+
+def given_mixture(dataset: Dataset, own: str) -> str:
+    """A mixture's file: the user's own, or that of a training that reweighs."""
+    if dataset.source(own).rank == REWEIGHTED:
+        return f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{own}/mixture.json"
+    return dataset.block["mixture_files"][own]
 
 
 # Exports
@@ -320,7 +324,7 @@ def export_data(dataset: Dataset, format: str) -> str:
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]
     if dataset.observed:
-        raise dataset.fault("export/data", NO_DATA)
+        raise dataset.fault("export/data", "an export names the files of each domain: give a file of them.")
     return f"{dataset.folder}/export/{'rows' if format == 'olmo-core' else 'raw'}.json"
 
 

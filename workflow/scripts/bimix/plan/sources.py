@@ -63,13 +63,15 @@ class Source:
         return self.makes(dataset, mixture) if self.makes else self.needs in ("", *dataset.block)
 
 
-def always(rule: str, rank: int, *names: str, plain: bool = False) -> Source:
-    """A source of a few names that every dataset has."""
-    return Source(rule, rank, "|".join(names), known=lambda dataset: names, plain=plain)
+def always(rule: str, rank: int, *names: str, needs: str = "", plain: bool = False) -> Source:
+    """A source of a few names that every dataset has, or those with a block that it `needs`."""
+    return Source(
+        rule, rank, "|".join(names), lambda own: names if needs in ("", *own.block) else (), None, needs, plain
+    )
 
 
 SOURCES = [
-    always("mix_baseline", TOKEN_SHARES, "baseline", plain=True),
+    always("mix_tokens", TOKEN_SHARES, "baseline", plain=True),
     always("mix_uniform", EQUAL, "uniform", plain=True),
     always("mix_tokens", GIVEN, "temperature", "unimax", plain=True),
     Source(
@@ -92,13 +94,7 @@ SOURCES = [
     Source("mix_published", GIVEN, "published_.*", needs="published"),
     Source("mix_given", GIVEN, None, lambda dataset: dataset.block.get("mixture_files", ())),
     Source("mix_stages", None, None, lambda dataset: dataset.block.get("stages", ())),
-    Source(
-        "mix_reweighted",
-        REWEIGHTED,
-        "|".join(REWEIGHTING),
-        lambda dataset: REWEIGHTING if "reweighting" in dataset.block else (),
-        needs="reweighting",
-    ),
+    always("mix_given", REWEIGHTED, *REWEIGHTING, needs="reweighting"),
     Source("mix_swarm", GIVEN, r"swarm_\d+", makes=lambda dataset, mixture: mixture in dataset.groups.get("swarm", ())),
     Source("mix_best", SEARCHED, "|".join(BEST)),
     Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", lambda dataset: optima_of(dataset)),
@@ -144,8 +140,8 @@ def plain(mixture: str) -> bool:
 
 def constraint(config: Mapping, rule: str) -> str:
     """The mixtures that a rule may make of any dataset, as the constraint of its wildcard."""
-    source = next(source for source in SOURCES if source.rule == rule)
-    return source.pattern or one_of({name for dataset in all_datasets(config) for name in source.known(dataset)})
+    datasets, own = all_datasets(config), (source for source in SOURCES if source.rule == rule)
+    return "|".join(one.pattern or one_of({name for each in datasets for name in one.known(each)}) for one in own)
 
 
 def all_datasets(config: Mapping) -> list["Dataset"]:
