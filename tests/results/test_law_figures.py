@@ -21,6 +21,7 @@ import trace_learning
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
 from bimix.laws import fitted as laws
+from bimix.observations.observations import observations
 from bimix.results import figures
 
 DOMAINS = ["code & co", "law", "web"]
@@ -148,6 +149,9 @@ def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     observed = ["--losses", f"{results}/run_l.parquet", "--mixtures", f"{results}/run_m.parquet"]
     drawn = ["--steps", f"{tmp_path}/steps.svg", "--proportions", f"{tmp_path}/proportions.svg"]
     plot_fit.main(["--coefficients", f"{tmp_path}/law.json", *observed, *drawn])
+    law = json.loads((tmp_path / "law.json").read_text())
+    seen = observations(pl.read_parquet(observed[1]), pl.read_parquet(observed[3]))
+    assert {line.get_marker() for line in plot_fit.draw_steps(law, seen).axes[0].lines[::2]} == {"_"}
     assert "step 4,000" in texts(tmp_path / "proportions.svg") and "step 2,000" not in texts(
         tmp_path / "proportions.svg"
     )

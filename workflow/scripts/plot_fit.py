@@ -83,7 +83,8 @@ def draw_steps(law: dict, observed: Observations) -> Figure:
     figure, axes = figures.grid(len(shown))
     for axis, domain in zip(axes, shown, strict=True):
         for n, look in enumerate(looks.values()):
-            axis.plot(known, curves[n, :, domain], color=look.colour, linewidth=0.8, linestyle=look.dash)
+            line = {"color": look.colour, "linewidth": 0.8, "linestyle": look.dash}
+            axis.plot(known, curves[n, :, domain], marker="_" if len(known) == 1 else "", **line)
             axis.plot(observed.steps, observed.losses[n, :, domain], **look.mark(2.8, hollow[n], markeredgewidth=0.7))
         figures.name_panel(axis, observed.loss_domains[domain])
         figures.log_axis(axis, "x", observed.steps, most=3)
