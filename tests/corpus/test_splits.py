@@ -104,16 +104,6 @@ def test_training_leaves_out_documents_of_validation_files_and_their_pieces(tmp_
     assert division.left_out > 10 and sum(one.records for one in found) == 10
 
 
-@pytest.mark.parametrize("cut", [None, 200])
-def test_ends_that_were_drawn_for_validation_do_not_train(tmp_path: Path, cut: int | None) -> None:
-    texts = [story(str(number), 1000) for number in range(12)]
-    parts = [split_document(text, hash_text(text), 0.3, LONGEST) for text in texts]
-    ends = [rest for trains, rest in parts if trains and rest]
-    assert len(ends) == 12
-    found = pieces(tmp_path, [texts], cut, Division("train", 0.3, LONGEST, hashes(tmp_path, ends[:7], cut)))
-    assert sides(found)["train"] == "".join([trains for trains, _ in parts[:7]] + texts[7:])
-
-
 def test_ends_are_counted_in_reports_and_said_by_the_index(tmp_path: Path, tokenizer: Path, capsys) -> None:
     texts = [story(str(number), 60 if number % 2 else 900) for number in range(40)]
     file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])

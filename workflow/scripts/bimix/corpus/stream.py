@@ -84,15 +84,10 @@ class Division:
 
     def parts(self, text: str, key: bytes) -> list[tuple[str, str]]:
         """(split, text) of each part of a document."""
-        if self.split == "validation":
-            return [("validation", text)]
+        if self.split != "hash":
+            return [(self.split, text)]
         trains, held_out = split_document(text, key, self.share, self.longest)
-        if self.split == "hash":
-            return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if part]
-        if trains and held_out and hash_text(held_out) in self.keys:  # the end was drawn for validation
-            self.left_out += 1
-            return [("train", trains)]
-        return [("train", text)]
+        return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if part]
 
 
 def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
