@@ -17,6 +17,18 @@ def losses(folder: Path) -> pl.Series:
     return pl.read_parquet(folder / "losses.parquet")["loss"]
 
 
+@pytest.mark.slow
+def test_compressed_gradients_train_what_whole_ones_train(corpus: Path, tmp_path: Path) -> None:
+    for name, more in (("whole", []), ("bf16", ["--gradient-compression", "bf16", "--bucket-megabytes", "1"])):
+        execute(command(corpus, tmp_path / name / "run", *more, processes=2, steps=10, evaluate_every=5))
+    whole, compressed = (losses(tmp_path / name / "run") for name in ("whole", "bf16"))
+    assert 0 < (whole - compressed).abs().max() < 1e-3
+    reports = [json.loads((tmp_path / name / "run/run.json").read_text()) for name in ("whole", "bf16")]
+    assert [one["attempts"][0]["gradient_compression"] for one in reports] == ["none", "bf16"]
+    again = execute(command(corpus, tmp_path / "bf16/run", steps=10, evaluate_every=5))
+    assert "update 0" not in again and losses(tmp_path / "bf16/run").equals(compressed), "no run is repeated for it"
+
+
 def test_the_kernel_of_attention_that_ran_is_reported(corpus: Path, tmp_path: Path) -> None:
     assert pretrain_model.main(flags(corpus, tmp_path, steps=2, evaluate_every=2)) == 0
     assert json.loads((tmp_path / "run.json").read_text())["attention"] == ["flash_attention"]

@@ -84,6 +84,8 @@ rule train_swarm:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

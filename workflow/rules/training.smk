@@ -49,6 +49,8 @@ rule pretrain_model:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --bucket-megabytes {resources.bucket_megabytes} \
+            --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \
             --train {input.train:q} \
             --validation {input.validation:q} \

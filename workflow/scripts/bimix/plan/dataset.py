@@ -23,6 +23,8 @@ LAUNCHED = {
     "micro_batch": (),
     "loss_chunk": (),
     "compile": (),
+    "bucket_megabytes": ("all",),
+    "gradient_compression": ("none",),
     "shard": ("auto",),
 }
 

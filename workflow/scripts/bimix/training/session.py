@@ -69,6 +69,8 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
+    parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
+    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
@@ -100,6 +102,8 @@ class Session:
     lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
+    overlapped: bool = False  # gradients are sent in buckets while others are computed
+    compressed: bool = False  # they are sent in bf16
     sharded: bool = False  # each process keeps a part of every weight
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
@@ -207,6 +211,7 @@ def open_session(options: argparse.Namespace) -> Session:
     validation = RowStore(indices["validation"], evaluated, open_rows)
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     accelerator = start(options, recipe)
+    origin = {"gradient_compression": options.gradient_compression}
     return Session(
         accelerator=accelerator,
         shape=Shape(**options.shape, vocabulary=vocabulary),
@@ -222,7 +227,9 @@ def open_session(options: argparse.Namespace) -> Session:
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
-        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
+        origin=origin | provenance.origin(accelerator) if accelerator.is_main_process else {},
+        overlapped=options.bucket_megabytes != "all",
+        compressed=options.gradient_compression == "bf16",
     )
 
 
@@ -256,7 +263,7 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         mixed_precision=recipe.precision,
         log_with="tensorboard",
         project_dir=options.state.parent,
-        kwargs_handlers=wrapping(),
+        kwargs_handlers=wrapping(options.bucket_megabytes),
     )
     processes = options.processes
     check_launch(accelerator, processes, options.cpu)
@@ -282,9 +289,12 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     return accelerator
 
 
-def wrapping() -> list:
-    """How Accelerate wraps a model for several processes, and how long these wait."""
-    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": ALL_MEGABYTES}
+def wrapping(bucket_megabytes: str = "all") -> list:
+    """How Accelerate wraps a model for several processes, which send gradients so many megabytes
+    at once or all, and how long these wait for each other.
+    """
+    size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
     return [
         DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
         InitProcessGroupKwargs(timeout=PATIENCE),

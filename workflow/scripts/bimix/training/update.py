@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.memory import largest_micro_batch
@@ -67,12 +68,15 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
         # Accelerate's autocast is another object for each model: a compiled pass of another one
         # never serves again, but counts towards the limit past which torch goes on uncompiled
         torch.compiler.reset()
-        compile_whole(plain)
+        compile_whole(plain, session.overlapped)
     model = (
         session.accelerator.prepare_model(plain, evaluation_mode=session.sharded or not wrapped)
         if before is None
         else before.model
     )
+    if session.compressed and before is None and isinstance(model, DistributedDataParallel):
+        # by its own name torch's hook is refused where there is no NCCL, though gloo can do it
+        model.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
     optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch or fit(session, model, state, before and before.micro_batch)
     learner = Learner(session, plain, model, optimizer, micro_batch)
@@ -100,16 +104,17 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     return MuonAndAdamW(model, *settings) if recipe.optimizer == "muon" else adamw(model.parameters(), *settings)
 
 
-def compile_whole(model: nn.Module) -> None:
+def compile_whole(model: nn.Module, overlapped: bool = False) -> None:
     """Have a model compiled in place: one graph for each number of rows, under any wrapper
     and in any number of runs.
 
-    torch is kept from cutting it at the borders of DistributedDataParallel's buckets. With its own
-    size of these, 25 MB, that makes 14 graphs of 280M and 50 of 1B, which cost more than the
-    sending within a node (0.5 and 3.6 GB against 0.4 and 3 s on eight A100). Past its limit of
-    graphs it would go on uncompiled, silently: here it ends with an error.
+    Only where gradients are to be sent `overlapped`, while others are computed, torch may cut it at
+    the borders of DistributedDataParallel's buckets. With its own size of these, 25 MB, that
+    makes 14 graphs of 280M and 50 of 1B, which cost more than the sending within a node (0.5 and
+    3.6 GB against 0.4 and 3 s on eight A100). Past its limit of graphs it would go on uncompiled,
+    silently: here it ends with an error.
     """
-    torch._dynamo.config.optimize_ddp = False
+    torch._dynamo.config.optimize_ddp = overlapped
     torch._dynamo.config.recompile_limit = RECOMPILATIONS
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     model.compile(dynamic=False)
