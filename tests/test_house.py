@@ -25,7 +25,7 @@ ROOMS = {
     "reweighting": (475, "model training"),
     "optimum": (2254, "mixtures observations transfer laws"),
     "judge": (1737, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2316, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2323, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
     "results": (2167, "corpus mixtures observations transfer laws plan training optimum judge exports"),

@@ -23,7 +23,7 @@ from bimix.optimum.optimum import Sought
 from bimix.plan.sources import round_of
 from bimix.search.by_hand import Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, once, whole
-from bimix.search.rounds import Search
+from bimix.search.rounds import DISTANCE, Search
 from bimix.search.weighing import over_hand, with_rules
 from bimix.tables import read_numbers, read_size, read_table, read_tokens
 
@@ -52,6 +52,9 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         "--asked", type=Path, nargs="?", help="JSON of parameters and tokens that a law over sizes is read at"
     )
     add_allowed(parser)
+    parser.add_argument(
+        "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
+    )
     parser.add_argument(
         "--least",
         type=float,
@@ -87,7 +90,7 @@ def read_search(options: argparse.Namespace) -> Search:
         # of an older corpus than a loss: the law's errors on the objective are not known of them
         print(f"warning: {more} runs lack a loss that counts: the law alone is fitted to them.", file=sys.stderr)
         left = left_out(fitted, observed, sought.step) if len(set(observed.mixtures)) >= FEWEST else None
-    return Search(goal, fitted, trained, lower, sought.upper, noise, left)
+    return Search(goal, fitted, trained, lower, sought.upper, noise, left, distance=options.distance)
 
 
 def read_rules(options: argparse.Namespace, search: Search) -> Wanted:

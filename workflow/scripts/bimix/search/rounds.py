@@ -61,6 +61,10 @@ def bold(law: Law) -> SimpleNamespace:
 class Search(Posterior):
     """The next runs."""
 
+    def __init__(self, *known, distance: float = DISTANCE, **more):
+        super().__init__(*known, **more)
+        self.distance = distance
+
     def next(self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None) -> Next:
         """The mixture to run in a turn, from 0: the law proposes in the first, the shares in the
         second, and so on; where there is no second voice the law in all.
@@ -95,7 +99,7 @@ class Search(Posterior):
                     continue
                 row = int(np.argmin(np.where(left, total_variation(shares[None], candidates)[0], np.inf)))
                 shares = candidates[row]
-            near = row is None and total_variation(shares[None], taken).min() < DISTANCE
+            near = row is None and total_variation(shares[None], taken).min() < self.distance
             known = near or name in self.seen.names or (rules.read(taken) >= often).sum() >= LEAST_RUNS
             if not known and self.goal.holds(shares):
                 found[name] = self._next(shares, "rule by hand", row)
@@ -128,14 +132,14 @@ class Search(Posterior):
         draws, on which the result falls back.
         """
         drawn = self._drawn(voice)
-        drawn = drawn[total_variation(drawn, taken).min(axis=1) >= DISTANCE]
+        drawn = drawn[total_variation(drawn, taken).min(axis=1) >= self.distance]
         if not len(drawn):
             raise Ended(
-                f"within the bounds every mixture is nearer than {DISTANCE:g} (total variation) to one that was run:"
+                f"within the bounds every mixture is nearer than {self.distance:g} (total variation) to one that was run:"
                 " the search has ended; widen the bounds to go on."
             )
         order = np.argsort(voice.mean(drawn), kind="stable")
-        starts = _apart(drawn[order], DISTANCE, DESCENTS)
+        starts = _apart(drawn[order], self.distance, DESCENTS)
         ends = [self._descent(voice, start, taken) for start in starts]
         found = np.concatenate([np.array([one for one in ends if one is not None]).reshape(-1, drawn.shape[1]), starts])
         return found[int(np.argmin(voice.mean(found)))]
@@ -150,7 +154,7 @@ class Search(Posterior):
         parts = draw.dirichlet(np.ones(len(best)), DRAWN // 4) @ best
         steps = draw.dirichlet(np.ones(m), DRAWN // 4)
         some = best[draw.integers(len(best), size=DRAWN // 4)]
-        length = draw.uniform(DISTANCE, 0.6, (len(some), 1))
+        length = draw.uniform(self.distance, 0.6, (len(some), 1))
         around = [
             draw.dirichlet(strength * m * (0.9 * one + 0.1 / m), DRAWN // (4 * len(best) * len(NEAR)) + 1)
             for one in best
@@ -173,7 +177,7 @@ class Search(Posterior):
         near = taken[total_variation(start[None], taken)[0] < 0.5]
 
         def apart(r):
-            return total_variation(r[None], near)[0] - DISTANCE
+            return total_variation(r[None], near)[0] - self.distance
 
         constraints = [{"type": "eq", "fun": lambda r: r.sum() - 1, "jac": np.ones_like}]
         if len(near):
@@ -195,7 +199,7 @@ class Search(Posterior):
         held = np.flatnonzero((self.goal.excess(line) <= HELD).all(axis=-1))
         end = line[held[-1]] if len(held) else end
         better = voice.mean(end[None])[0] <= voice.mean(start[None])[0]
-        return end if better and total_variation(end[None], taken).min() >= DISTANCE - 1e-6 else None
+        return end if better and total_variation(end[None], taken).min() >= self.distance - 1e-6 else None
 
 
 def _apart(ranked: np.ndarray, distance: float, count: int) -> np.ndarray:
