@@ -1,7 +1,9 @@
 """A trainer as a process: nothing that it started outlives it, and it holds the lock of its run."""
 
+import contextlib
 import fcntl
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -59,3 +61,32 @@ def test_it_holds_the_lock_of_its_run_and_is_asked_to_stop_once(tmp_path: Path) 
     assert (status, asked) == (3, True)
     assert refused
     assert (tmp_path / "output").read_text().split() == ["begun", "asked"]
+
+
+def test_last_words_are_kept_where_the_log_is_closed_and_all_processes_are_stopped(tmp_path: Path) -> None:
+    """A scheduler sends SIGTERM to every process of a job, to the one that copies as well."""
+    program = (
+        "import signal, time; signal.signal(signal.SIGTERM, lambda *_: [print('line', n, flush=True) for n in range(9999)]);"
+        " print('begun', flush=True); time.sleep(1)"
+    )
+    stopped = []
+
+    def stop() -> bool:
+        if "begun" not in (tmp_path / "output").read_text():
+            return False
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                number, name, _, parent = path.read_text().split()[:4]
+                if (name, parent) == ("(tee)", str(os.getpid())):
+                    os.kill(int(number), signal.SIGTERM)
+                    stopped.append(number)
+        return True
+
+    (tmp_path / "output").touch()
+    closed, shown = os.pipe()
+    os.close(closed)
+    with (tmp_path / "lock").open("w") as held:
+        status, _ = follow([sys.executable, "-c", program], tmp_path / "output", shown, held.fileno(), stop)
+    os.close(shown)
+    assert (status, len(stopped)) == (0, 1)
+    assert (tmp_path / "output").read_text().splitlines()[-1] == "line 9998"

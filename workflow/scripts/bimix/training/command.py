@@ -147,8 +147,7 @@ def _of_table(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
 def _of_json(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
     """Lines of JSON, or the entries of a Trainer's state, a whole file of JSON."""
     if path.suffix == ".json":
-        state = read_json(path)
-        history = state.get("log_history") if isinstance(state, dict) else None
+        history = read_json(path).get("log_history")
         if not isinstance(history, list):
             raise InputError(f"{path} has no list 'log_history' as a trainer_state.json; call lines of JSON .jsonl.")
         yield from ((entry, 0, f"{path}, entry {number} of log_history") for number, entry in enumerate(history, 1))

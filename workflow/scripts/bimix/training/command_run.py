@@ -215,8 +215,9 @@ def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Call
         )
     except OSError as error:
         raise InputError(f"command: {words[0]!r} cannot be started ({error.strerror}).") from error
-    # it ends with the last process that may print, and goes on where a log cannot be written
-    copy = subprocess.Popen(["tee", "-a", output], stdin=child.stdout, stdout=shown, start_new_session=True)
+    # no closed log and no SIGTERM to all of the job ends it: it ends with the last that may print
+    deaf = ["sh", "-c", 'trap "" INT TERM PIPE; exec tee -a "$0"', output]
+    copy = subprocess.Popen(deaf, stdin=child.stdout, stdout=shown, start_new_session=True)
     requested = False
     while child.poll() is None:
         if not requested and stop():
