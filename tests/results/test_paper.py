@@ -271,6 +271,20 @@ def test_the_page_lists_every_figure_and_each_fits_a_column():
         assert letters and min(letters) >= figures.SMALL, path.name
 
 
+def test_numbers_of_large_runs_and_not_their_places_are_on_the_axis():
+    rows = [("one -> two", runs, draw, 3 / (1 + runs), 0.9) for runs in range(0, 20, 2) for draw in range(2)]
+    left = plot_learning.draw_sizes(table("runs large_runs draw error spearman", rows)).axes[0]
+    assert [text.get_text() for text in left.get_xticklabels()] == [str(runs) for runs in range(0, 20, 2)]
+
+
+def test_a_law_looks_the_same_in_the_learning_curve_next_to_any_other():
+    rows = [(law, runs, 0, 0.1 / runs, 0.1, 0.9, None) for law in ("transfer", "olmix") for runs in (4, 8)]
+    left = plot_learning.draw_learning(table("law runs draw mre mre_worst spearman note", rows)).axes[0]
+    assert [line.get_color() for line in left.lines] == [
+        look.colour for look in figures.looks(["transfer", "olmix"]).values()
+    ]
+
+
 def title(figure) -> str:
     said = figure.legends[0].get_title() if figure.legends else figure.texts[0]
     return said.get_text().replace("\n", " ")

@@ -55,7 +55,8 @@ def drawn(table: pl.DataFrame, label: str, note: str, counts: list[int] | None =
     their range as a shade. `counts` name places 0, 1, ...; without them the axis is logarithmic.
     """
     names = table["of"].unique(maintain_order=True).to_list()
-    looks = (figures.looks if set(names) <= set(figures.STYLES) else figures.domain_looks)(names)
+    of_sets = counts is not None and not set(names) <= set(figures.STYLES)  # of runs; else of laws
+    looks = (figures.domain_looks if of_sets else figures.looks)(names)
     figure, (left, right) = figures.grid(2)
     for axis, column, unit in ((left, "error", "percent of the loss (log)"), (right, "spearman", "Spearman's rho")):
         means = table.drop_nulls(column).group_by("of", "place").agg(pl.col(column).mean(), *figures.ends(column))
@@ -66,7 +67,7 @@ def drawn(table: pl.DataFrame, label: str, note: str, counts: list[int] | None =
         if counts is None:
             figures.log_axis(axis, "x", table["place"].to_numpy(), most=6)
         places = sorted(set(table["place"]))
-        if len(places) <= 8:
+        if counts or len(places) <= 8:
             axis.set_xticks(places, [str(count) for count in counts or places])
         axis.set_ylabel(unit)
         axis.set_xlabel(label)

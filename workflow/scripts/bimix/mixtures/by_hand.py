@@ -33,14 +33,10 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
     (UniMax, Chung et al. 2023, Algorithm 1).
 
     From the smallest domain up each gets an equal part of what is left of the run, or its tokens
-    times the epochs. Errors: all domains so often are less than the run.
+    times the epochs. A run that reads all text more often has the shares of the tokens.
     """
     tokens = np.asarray(tokens, dtype=float)
-    if most_epochs * tokens.sum() < run_tokens:
-        raise InputError(
-            f"unimax: {most_epochs:g} epochs of all domains are {most_epochs * tokens.sum():.4g} tokens, and the run has "
-            f"{run_tokens:.4g}: allow more epochs, or train on fewer tokens."
-        )
+    most_epochs = max(most_epochs, run_tokens / tokens.sum())
     left, read = float(run_tokens), np.zeros(len(tokens))
     order = np.argsort(tokens, kind="stable")
     for place, domain in enumerate(order):
