@@ -17,6 +17,7 @@ from bimix.model.transformer import Transformer
 
 BENCHMARKS = Path(__file__).parent / "benchmarks"
 TOY = {"--batch-rows": "4", "--context": "16", "--vocabulary": "300"}
+BRIEF = {"bench_training.py": ["--warm-up", "1", "--steps", "1", "--rounds", "2"]}
 
 
 @pytest.fixture(autouse=True)
@@ -29,22 +30,36 @@ def new_accelerator(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
-@pytest.mark.parametrize("number", [0, 1])
-def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The commands in its docstring: the first is of a CPU, the second of a GPU."""
-    script = BENCHMARKS / "bench_training.py"
-    text = script.read_text(encoding="utf-8").replace("\\\n", " ")
-    words = re.findall(rf"python tests/benchmarks/{script.name} (.*)", text)[number].split()
+def documented(name: str) -> list[list[str]]:
+    """The commands in a benchmark's docstring that start Python themselves, split into words."""
+    lines = (BENCHMARKS / name).read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    commands = [
+        line.split(f"python tests/benchmarks/{name}", 1)[1].split()
+        for line in lines
+        if f"python tests/benchmarks/{name}" in line
+    ]
+    assert len(commands) >= 2
+    return commands
+
+
+def printed(name: str, number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What a documented command prints: the first is of a CPU, the second of a GPU."""
+    words = documented(name)[number]
     for flag, value in TOY.items():
         words[words.index(flag) + 1] = value
     if "--cpu" not in words:
         assert words[words.index("--model") + 1] == "280M" and "--compile" in words
         words[words.index("280M")] = "1M"  # the same launch, auto and all, but for the number of devices
         words.append("--cpu")
-    monkeypatch.setattr(sys, "argv", [str(script), *words, "--warm-up", "1", "--steps", "1", "--rounds", "2"])
+    monkeypatch.setattr(sys, "argv", [str(BENCHMARKS / name), *words, *BRIEF[name]])
     monkeypatch.syspath_prepend(BENCHMARKS)
     runpy.run_path(sys.argv[0], run_name="__main__")
-    out = capsys.readouterr().out
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_documented_training_benchmark_runs(number: int, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = printed("bench_training.py", number, capsys, monkeypatch)
     assert re.search(r"4 rows an update, [1-4] at once, loss chunk (all|128)", out)
     assert re.search(r"bimix +[\d,]+ tokens/s", out)
 
@@ -66,43 +81,48 @@ def rows_of_table(out: Path, stage: str) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.full
 def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "environment", "profile")
+    done = gpu_day(tmp_path, "environment", "attention")
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stderr.splitlines() == [
         "environment: device",
-        "profile: 280M",
-        "profile: 1B",
+        "attention: flash",
+        "attention: math",
     ]
-    assert [row[1:3] for row in rows_of_table(tmp_path, "profile")] == [["280M", "done"], ["1B", "done"]]
-    speed = json.loads((tmp_path / "profile/280M.json").read_text())["numbers"]
+    assert [row[1:3] for row in rows_of_table(tmp_path, "attention")] == [["flash", "done"], ["math", "done"]]
+    speed = json.loads((tmp_path / "attention/flash.json").read_text())["numbers"]
     assert speed["tokens/s"] > 0 and speed["rows at once"] == 2 and speed["peak GiB"] > 0
-    assert speed["launches"] > 100 and speed["attention"] == "flash_attention"
-    assert re.match(r"[\d.]+% \w", speed["kernel 1"]) and speed["first update s"] > 0
-    assert rows_of_table(tmp_path, "large")[0][2] == "not run"
+    assert rows_of_table(tmp_path, "levers")[0][2] == "not run"
     assert rows_of_table(tmp_path, "nanogpt")[0][2:] == ["skipped", "", "NANOGPT names no checkout of nanoGPT"]
 
     broken = tmp_path / "broken"  # a module that hides torch's helper, so that the loop cannot start
     broken.mkdir()
     (broken / "accelerate.py").write_text("raise RuntimeError('a broken installation')\n")
-    (tmp_path / "profile/1B.json").unlink()
+    (tmp_path / "attention/math.json").unlink()
     # not forked: those processes have imported accelerate before
-    again = gpu_day(tmp_path, "environment", "profile", PYTHON=sys.executable, PYTHONPATH=str(broken))
+    again = gpu_day(tmp_path, "environment", "attention", PYTHON=sys.executable, PYTHONPATH=str(broken))
     assert again.returncode == 1
-    assert again.stderr.splitlines() == ["profile: 1B"]  # the others are done
-    kind, why = rows_of_table(tmp_path, "profile")[1][2::2]
+    assert again.stderr.splitlines() == ["attention: math"]  # the others are done
+    kind, why = rows_of_table(tmp_path, "attention")[1][2::2]
     assert (kind, why) == ("failed", "status 1: RuntimeError: a broken installation")
-    assert rows_of_table(tmp_path, "profile")[0][2] == "done"
+    assert rows_of_table(tmp_path, "attention")[0][2] == "done"
     assert gpu_day(tmp_path, "table").returncode == 1
 
 
 @pytest.mark.slow
 @pytest.mark.full
-def test_a_gpu_day_measures_two_processes(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "processes")
+def test_a_gpu_day_says_where_the_time_goes(tmp_path: Path) -> None:
+    done = gpu_day(tmp_path, "profile", "processes", "warm-up")
     assert done.returncode == 0, done.stderr + done.stdout
-    for name in ("two", "two_sharded"):
-        numbers = json.loads((tmp_path / f"processes/{name}.json").read_text())["numbers"]
-        assert numbers["tokens/s"] > 0 and "kernel 1" not in numbers
+    numbers = {file.stem: json.loads(file.read_text())["numbers"] for file in tmp_path.glob("*/*.json")}
+    assert set(numbers) == {"280M", "1B", "two", "two_sharded", "paper", "paper_warm"}
+    assert numbers["280M"]["launches"] > 100 and numbers["280M"]["attention"] == "flash_attention"
+    assert re.match(r"[\d.]+% \w", numbers["280M"]["kernel 1"]) and numbers["280M"]["first update s"] > 0
+    assert (
+        numbers["two_sharded"]["tokens/s"] > 0 and numbers["two"]["tokens/s"] > 0 and "kernel 1" not in numbers["two"]
+    )
+    steep, warm = numbers["paper"], numbers["paper_warm"]
+    assert steep.keys() == warm.keys() and steep["rows"] == warm["rows"]
+    assert steep["loss at 1/4"] != warm["loss at 1/4"], "the first rates differ"
 
 
 def test_a_stage_whose_time_is_up_is_not_begun(tmp_path: Path) -> None:
@@ -126,7 +146,7 @@ def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monke
 
     for size in ("full", "toy"):
         cases = [case for stage in day["plan"](size, "nanoGPT").values() for case in stage]
-        assert len(cases) > 10
+        assert len({case.words for case in cases}) > 10
         for case in cases:
             script = runpy.run_path(str(BENCHMARKS / case.words[0]))
             words = [*case.words[1:], "--json", "numbers"]

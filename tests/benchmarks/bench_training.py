@@ -1,7 +1,7 @@
 """Tokens per second of the training loop, of one model on one device or on several, and beside
 nanoGPT's in one run.
 
-workflow/defaults.yaml, rows made in memory -> tokens/s, FLOPs used, peak memory,
+workflow/defaults.yaml, rows made in memory (or a token index) -> tokens/s, FLOPs used, peak memory,
 share of the time in loading
 
     python tests/benchmarks/bench_training.py --model tiny --batch-rows 8 --context 128 \
@@ -51,6 +51,7 @@ import yaml
 from accelerate import Accelerator
 from eager_memory import eager_peak
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
@@ -68,14 +69,23 @@ DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are mad
 PRODUCT = {"cpu": 1024, "cuda": 8192}  # width of the square matrices whose product is the yardstick
 PRODUCTS = 5
 KERNELS = 12  # of a profile that are printed
+ATTENTION = {
+    "flash": SDPBackend.FLASH_ATTENTION,
+    "efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "cudnn": SDPBackend.CUDNN_ATTENTION,
+    "math": SDPBackend.MATH,
+}
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="an entry of `models` in workflow/defaults.yaml")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--model", help="an entry of `models` in workflow/defaults.yaml")
+    which.add_argument("--shape", type=json.loads, help="layers, width and heads, JSON")
     parser.add_argument("--batch-rows", type=int, required=True, help="rows of one update, over all processes")
-    parser.add_argument("--context", type=int, required=True, help="tokens of a made-up row")
+    parser.add_argument("--context", type=int, help="tokens of a made-up row")
     parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
+    parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
     parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
     parser.add_argument(
         "--loss-chunk", type=int, help="tokens whose scores exist at once, 0: all (default: the model's entry)"
@@ -87,14 +97,28 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=10, help="updates of one round")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each side; medians are printed")
     parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
+    parser.add_argument("--attention", choices=ATTENTION, help="torch's kernel of attention (default: torch chooses)")
+    parser.add_argument("--autotune", action="store_true", help="compile by max-autotune-no-cudagraphs")
+    parser.add_argument("--stream", choices=["fp32", "bf16"], default="fp32", help="of the residual stream")
     parser.add_argument("--profile", action="store_true", help="show one update by kernel")
     parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
     parser.add_argument("--shard", action="store_true", help="each process keeps a part of every weight")
     parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
+    if options.autotune and not options.compile:
+        parser.error("--autotune needs --compile.")
+    if options.stream == "bf16" and options.precision != "bf16":
+        parser.error("--stream bf16 needs --precision bf16.")
+    if options.shard and options.stream == "bf16":
+        parser.error("--stream bf16 is of whole weights.")
     if options.processes > 1 and "RANK" not in os.environ:
         sys.exit(start_processes(sys.argv[1:] if argv is None else argv, options.processes))
-    measure(parser, options)
+    if options.autotune:
+        for name, value in torch._inductor.list_mode_options("max-autotune-no-cudagraphs").items():
+            setattr(torch._inductor.config, name, value)
+    # the kernel is chosen when a graph is made and, uncompiled, at each call
+    with sdpa_kernel(ATTENTION[options.attention]) if options.attention else contextlib.nullcontext():
+        measure(parser, options)
 
 
 def start_processes(words: list[str], count: int) -> int:
@@ -114,9 +138,9 @@ def start_processes(words: list[str], count: int) -> int:
 def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Make the rounds that the flags ask for and print what they took."""
     config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
-    if options.model not in config["models"]:
+    if options.model and options.model not in config["models"]:
         parser.error(f"no model {options.model!r} in workflow/defaults.yaml; it has {', '.join(config['models'])}.")
-    entry = config["models"][options.model]
+    entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
     launch = {"micro_batch": options.batch_rows, "loss_chunk": "all"} | entry["launch"]
     if options.micro_batch is not None:
         launch["micro_batch"] = options.micro_batch
@@ -134,10 +158,16 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         parser.error("--nanogpt is for one process.")
     if options.shard and accelerator.num_processes == 1:
         parser.error("--shard is for several processes.")
-    store = make_store(options.vocabulary, options.context)
+    if options.index is None and options.context is None:
+        parser.error("made-up rows need --context.")
+    store = open_store(options.index) if options.index else make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile, options.shard)
+    if options.stream == "bf16":  # of the embedding; all that is added to it is in bf16 then
+        model.get_submodule("module" if accelerator.num_processes > 1 else "").embedding.register_forward_hook(
+            lambda module, given, embedded: embedded.bfloat16()
+        )
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = launch["micro_batch"]
     if micro_batch != "auto":
@@ -219,6 +249,13 @@ def make_store(vocabulary: int, context: int, domains: int = DOMAINS) -> RowStor
         rows=pl.lit(ROWS), tokens=pl.lit(ROWS * context), dtype=pl.lit(dtype)
     )
     return RowStore(index, names, lambda path, dtype, count: rows[int(path)])
+
+
+def open_store(path: Path) -> RowStore:
+    """Rows of a tokenised corpus, mapped from disk."""
+    index = pl.read_parquet(path)
+    domains = sorted(index.filter(pl.col("rows") > 0)["domain"].unique().to_list())
+    return RowStore(index, domains, lambda file, dtype, rows: np.memmap(file, dtype=dtype, mode="r").reshape(rows, -1))
 
 
 def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterator[torch.Tensor]:

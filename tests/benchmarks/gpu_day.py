@@ -100,6 +100,19 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         flags = ("--model", model if full else "tiny", "--batch-rows", str(rows if full else 4), *part)
         return Case(name, ("bench_training.py", *flags, *words, *speed, *brief, *device, *more), needs)
 
+    def attention(backend: str) -> Case:
+        return training(backend, "280M", 64, 16, "--attention", backend, "--profile")
+
+    def warm_up(recipe: str) -> Case:
+        flags = ("--model", "280M" if full else "tiny", "--recipe", recipe, *words, *speed, *device)
+        toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
+        return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"))
+
+    def generation(name: str, model: str, items: int, *more: str) -> Case:
+        flags = ("--model", model if full else "tiny", "--items", str(items if full else 4), "--vocabulary", words[-1])
+        room = ("--cache-tokens", "131072") if full else ("--lengths", "3", "9", "--new-tokens", "3", "--rounds", "1")
+        return Case(name, ("bench_generation.py", *flags, *room, *device, *more), ("transformers", "safetensors"))
+
     def stacked(count: int, rows: int, compiled: bool) -> Case:
         flags = ("--count", str(count if full else 3), "--rows", str(rows if full else 2))
         more = ("--compile",) if compiled and full else ()
@@ -107,6 +120,7 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         return Case(name, ("bench_stacked.py", *flags, *more, *device))
 
     side = ("--nanogpt", nanogpt) if nanogpt else ()
+    backends = ("flash", "cudnn", "efficient", "math") if full else ("flash", "math")
     return {
         "environment": [Case("device", ("bench_device.py", *device))],
         "tests": [
@@ -121,15 +135,27 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
             training("as many as fit", "280M", 512, None),
         ],
         "nanogpt": [training("beside", "280M", 64, 32, *side, needs=("NANOGPT",))],
+        "attention": [attention(backend) for backend in backends],
         "profile": [training("280M", "280M", 64, 32, "--profile"), training("1B", "1B", 64, 16, "--profile")],
+        "levers": [
+            training("as it is", "280M", 64, 32),
+            training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
+            training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ())),
+        ],
         "processes": [
             training("two", "280M", 64, 16, "--processes", "2"),
             # gloo, which two processes on one GPU need, does not cut gradients there
             training("two, sharded", "1B", 64, 16, "--processes", "2", "--shard", needs=("GPUS",) if full else ()),
         ],
+        "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
         "swarm": [stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)],
+        "downstream": [
+            generation("280M, fp32", "280M", 1000),
+            generation("280M, fp32, graphs", "280M", 1000, *(("--graphs",) if full else ())),
+            generation("1B, bf16, graphs", "1B", 500, *(("--precision", "bf16", "--graphs") if full else ())),
+        ],
     }
 
 
