@@ -30,9 +30,9 @@ def imported(folder: Path, *arguments: str, mixtures: Path | None = None) -> pl.
     return pl.read_csv(folder / "out" / "losses.csv", schema_overrides={"mixture": pl.String, "seed": pl.String})
 
 
-def write(folder: Path, name: str, text: str) -> str:
+def write(folder: Path, name: str, text: str | bytes) -> str:
     (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
+    (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
     return str(folder / name)
 
 
@@ -190,6 +190,8 @@ WRONG = [
     ("p.csv", f"{PANEL}5,3,3,3\n", "{domain}/ppl", "no metric fits '{domain}/ppl'; it has eval/web/loss"),
     ("a.jsonl", '{"_step": 5, "web": "NaN"}\n', ANY, "line 1, 'web': 'NaN' is no loss"),
     ("a.jsonl", '{"_step": 5}\n{"_st', ANY, "a.jsonl, line 2: this is not valid JSON"),
+    ("a.jsonl", b'{"_step": 5, "w\xe9b": 3}', ANY, "a.jsonl, line 1: this is not valid JSON: 'utf-8' codec"),
+    ("p.csv", "Step,a - eval/web/loss,a - eval/web/loss\n5,3,2\n", LOSS, "p.csv has 2 columns 'a - eval/web/loss'"),
     ("a.jsonl", "[5]", ANY, "a.jsonl, line 1: this is no JSON object"),
     ("a/trainer_state.json", '{"step": 5}', LOSS, "has no list 'log_history': it is no trainer_state.json."),
     ("a/trainer_state.json", '{"log_history": [{"eval/web/loss": 3}, {"step": 1}]}', LOSS, "entry 1 of log_history, 'step': None"),
@@ -217,7 +219,8 @@ def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path, name, text, form
         ("run,seed\nx,0\n", "runs.csv needs the columns run and mixture"),
         ("run,mixture\nx,\n", "runs.csv, line 2: a cell is empty"),
         ("run,mixture\nx,a\nx,b\n", "runs.csv, line 3: run 'x' is there twice"),
-        ("run,mixture\ny,a\n", "--runs names 'y', of which there are no losses"),
+        ("run,mixture\ny,a\n", "--runs names 'y', of which there are no losses; there are x."),
+        ("run,mixture,parameters\nx,a,7M\n", "runs.csv, line 2: parameters is '7M'"),
     ],
 )
 def test_a_table_of_runs_that_does_not_fit_ends_in_a_sentence(tmp_path: Path, runs: str, words: str) -> None:
@@ -235,6 +238,8 @@ def test_a_folder_without_event_files_and_inputs_that_would_be_overwritten(tmp_p
     write(tmp_path, "mixtures.csv", WIDE)
     with pytest.raises(InputError, match="has no event files"):
         imported(tmp_path, str(tmp_path), *PATTERN)
+    with pytest.raises(InputError, match="nowhere does not exist"):
+        imported(tmp_path, str(tmp_path / "nowhere"), *PATTERN)
     log = write(tmp_path, "a.csv", "step,web\n5,3\n")
     flags = [log, "--pattern", "{domain}", "--mixtures", str(tmp_path / "mixtures.csv")]
     with pytest.raises(InputError, match=r"mixtures\.csv would be overwritten"):

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -103,12 +104,17 @@ def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _form(path: Path) -> dict:
-    """How polars is to read a file of text: its separator, decimal commas, columns of names."""
+    """How polars is to read a file of text: its separator, decimal commas, columns of names.
+    Errors: columns of one name, of which the second would be read under another.
+    """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
     header = first[0] if first else ""
     separator = max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator), [])
+    for name, times in Counter(filter(None, names)).most_common(1):
+        if times > 1:
+            raise InputError(f"{path} has {times} columns {name!r}: give each a name of its own (in wandb, each run).")
     # with semicolons numbers may have commas, as spreadsheets of half of Europe write them
     commas = separator == ";" and any(re.search(r"(^|;)\s*-?\d+,\d+\s*(;|$)", line.strip()) for line in first[1:])
     texts = {name: pl.String for name in names if name.strip().lower() in NAMES} | dict.fromkeys(

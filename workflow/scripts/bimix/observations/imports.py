@@ -22,7 +22,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.observations.metrics import ERROR_RATE, check_lower
-from bimix.observations.tables import ROW, few, numbered, place, read_mixtures
+from bimix.observations.tables import ROW, check_amounts, few, numbered, place, read_mixtures
 from bimix.tables import read_json, read_table
 
 HOLE = "{domain}"
@@ -116,11 +116,13 @@ def losses_of(
 ) -> Iterator[Loss]:
     """The losses in a log. `step` is the column of the steps, or spells that of all rows; `run`
     that of the runs' names, None: each is called as its file or folder; `only`: the runs that
-    count, None: all. Empty cells are of another evaluation.
+    count, None: all; others are at step -1. Empty cells are of another evaluation.
 
     Errors: what cannot be read; no metric that fits; a cell that is no loss, step or name; an
     average over runs or steps; a metric of which more is better, and which is not among `lower`.
     """
+    if not path.exists():
+        raise InputError(f"{path} does not exist.")
     rows = list(_events(path) if path.is_dir() else _rows(path))
     columns = list(dict.fromkeys(name for row in rows for name in row.cells if name != ROW))
     step = step or next((name for name in STEPS if name in columns), STEPS[0])
@@ -144,6 +146,7 @@ def losses_of(
             if name in (None, ""):
                 raise InputError(f"{row.place}: column {run!r} is empty: it names the run.")
             if only is not None and str(name) not in only:
+                yield Loss(str(name), -1, domain, math.nan, here)  # so that sentences can name the run
                 continue
             for end in RANGE:
                 other = row.cells.get(f"{metric}{end}")
@@ -168,9 +171,7 @@ def _rows(path: Path) -> Iterator[Row]:
         name = (folder.parent if re.fullmatch(r"checkpoint-\d+", folder.name) else folder).name
         yield from (Row(name, f"{path}, entry {number} of log_history", one) for number, one in enumerate(log, 1))
     elif path.suffix == ".jsonl":
-        if not path.is_file():
-            raise InputError(f"{path} does not exist.")
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 try:
                     cells = json.loads(line)
@@ -246,8 +247,7 @@ def joined(
         raise InputError("the logs have no losses after step 0.")
     rows = [named[one.run] | {"step": one.step, "domain": one.domain, "loss": one.loss} for one in kept.values()]
     known, used = tidy.names("mixture"), dict.fromkeys(row["mixture"] for row in rows)
-    lacking = [mixture for mixture in used if mixture not in known]
-    if lacking:
+    if lacking := [mixture for mixture in used if mixture not in known]:
         raise InputError(
             f"{mixtures} has no mixture {lacking[0]!r}, of which there are losses; it has {few(known)}: call runs and"
             " mixtures alike, or give --runs, a csv of run and mixture."
@@ -266,9 +266,9 @@ def read_runs(path: Path) -> dict[str, dict]:
     columns = [column for column in RUNS if column in table.columns]
     if not {"run", "mixture"} <= set(columns):
         raise InputError(f"{path} needs the columns run and mixture, and may have seed and parameters.")
-    table = numbered(table, str(path)).with_columns(
-        pl.col([one for one in columns if one != "parameters"]).cast(pl.String)
-    )
+    names = pl.col([one for one in columns if one != "parameters"])
+    table = numbered(table, str(path)).with_columns(names.cast(pl.String))
+    check_amounts(table, "parameters", str(path))
     found: dict[str, dict] = {}
     for row in table.iter_rows(named=True):
         here, cells = place(str(path), row), {column: row[column] for column in columns}
