@@ -110,7 +110,7 @@ def test_the_optimum_with_its_intervals(results, tmp_path):
     assert said in " ".join(shown.replace("|", "").split())  # of a title in lines
     assert "90 % interval" in shown and "code & co" in shown
     pl.read_csv(results / "intervals.csv").filter(pl.col("quantity") == "loss").write_csv(tmp_path / "none.csv")
-    with pytest.raises(InputError, match="no proportions of an optimum"):
+    with pytest.raises(InputError, match=r"estimate_intervals\.py --resamples"):
         plot_optimum.main([*flags, "--intervals", f"{tmp_path}/none.csv", "--out", f"{tmp_path}/none.svg"])
 
 

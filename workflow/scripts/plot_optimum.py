@@ -45,7 +45,8 @@ def main(argv: list[str] | None = None) -> None:
     table = read_table(options.intervals).cast(INTERVALS)
     best = table.filter(pl.col("quantity") == "proportion").sort("estimate", descending=True)
     if not best.height:
-        raise InputError(f"{options.intervals} has no proportions of an optimum: write it with estimate_intervals.py.")
+        how = "write it with estimate_intervals.py --resamples"
+        raise InputError(f"{options.intervals} has no proportions of an optimum: {how}.")
     law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
     target = target_weights(law, read_numbers(options.weights) if options.weights else None)
     after, step = dict(best.select("domain", "estimate").iter_rows()), best["step"][0]
