@@ -169,8 +169,14 @@ def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path)
 
 def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(workplace: Path) -> None:
     """On a cluster jobs go in groups: none may hold jobs both before and after a training."""
-    changed(workplace, lambda config: config["datasets"]["demo"]["groups"]["held_out"].append("bimix"))
-    assert planned(workplace, "--workflow-profile", "workflow/profiles/slurm")["pretrain_model"] == 17
+    changed(workplace, lambda config: config["datasets"]["demo"]["groups"]["held_out"].extend(["bimix", "doremi"]))
+    assert planned(workplace, "--workflow-profile", "workflow/profiles/slurm")["pretrain_model"] == 18
+
+
+def test_the_baseline_is_not_made_again_for_what_other_rules_read(workplace: Path) -> None:
+    """Its runs would be repeated for the exponent of temperature, or the steps of the larger model."""
+    command = " ".join(said(workplace, "-n", "-p", "results/demo/mixtures/baseline.json").replace("\\\n", " ").split())
+    assert "--rule baseline --exponent 1 --most-epochs 4 --run-tokens 0 " in command
 
 
 def test_the_conda_environments_hold_the_pins_of_the_requirements() -> None:

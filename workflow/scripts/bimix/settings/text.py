@@ -73,10 +73,9 @@ def check_published(scope: Scope) -> Faults:
     try:
         header, *rows = published_rows(scope.plain, scope.name, scope.code) or [[]]
     except (OSError, UnicodeDecodeError) as error:
-        yield (
-            "published",
-            f"the table {table} cannot be read ({error.strerror if isinstance(error, OSError) else error}).",
-        )
+        why = error.strerror if isinstance(error, OSError) else error
+        sentence = f"the table {table} cannot be read ({why}): name pile, slimpajama or the path of a .csv table."
+        yield "published", sentence
         return
     if header[:1] != ["domain"] or len(header) < 2:
         yield "published", f"the table {table} must have a column domain and one a mixture."
