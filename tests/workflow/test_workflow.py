@@ -174,7 +174,7 @@ def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(
 
 
 def test_the_baseline_is_not_made_again_for_what_other_rules_read(workplace: Path) -> None:
-    """Its runs would be repeated for the exponent of temperature, or the steps of the larger model."""
+    """Its runs would be repeated for another exponent, or other steps of the larger model."""
     command = " ".join(said(workplace, "-n", "-p", "results/demo/mixtures/baseline.json").replace("\\\n", " ").split())
     assert "--rule baseline --exponent 1 --most-epochs 4 --run-tokens 0 " in command
 

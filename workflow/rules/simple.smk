@@ -22,7 +22,9 @@ rule mix_tokens:
         "../../envs/analysis.yaml"
     params:
         # of another rule constants: a change of what it does not read must not train on it again
-        exponent=lambda wildcards: config["mixtures"]["temperature"]["exponent"] if wildcards.rule == "temperature" else 1,
+        exponent=lambda wildcards: (
+            config["mixtures"]["temperature"]["exponent"] if wildcards.rule == "temperature" else 1
+        ),
         run_tokens=planned(lambda dataset, rule: inputs.compared_tokens(dataset) if rule == "unimax" else 0),
     shell:
         RUN + r"""mix_tokens.py \
