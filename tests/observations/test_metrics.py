@@ -176,6 +176,14 @@ def test_metrics_that_are_refused(metrics: dict, words: str) -> None:
         with_metrics(LOSSES, pl.DataFrame(metrics), "m.csv")
 
 
+def test_metrics_of_mixtures_that_were_run_at_several_sizes_say_of_which() -> None:
+    losses = pl.concat([LOSSES.with_columns(parameters=pl.lit(size)) for size in (1e6, 2e6)])
+    with pytest.raises(InputError, match=r"m\.csv needs a column 'parameters'"):
+        with_metrics(losses, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
+    own = pl.DataFrame({"mixture": ["a", "a"], "parameters": [2e6, 1e6], "error": [0.3, 0.4]})
+    assert with_metrics(losses, own, "m.csv").tail(2)["parameters"].to_list() == [2e6, 1e6]
+
+
 @pytest.mark.parametrize("law", [law for law in LAWS if law != "bimix"])
 def test_metrics_move_no_loss_by_a_bit(law: str) -> None:
     """Twelve metrics of noise beside the losses, over steps where the law has them."""

@@ -62,7 +62,7 @@ def with_metrics(
 
     Errors, with file and line: no column mixture, no metric, one that is called as a domain with
     losses, or as what is the better the higher; a value that is no number above 0; a run without
-    losses.
+    losses, or of one of several sizes.
     """
     tidy = _tidy(numbered(renamed(metrics, name), name), name)
     known = set(losses["domain"].cast(pl.String).unique())
@@ -86,6 +86,8 @@ def with_metrics(
         kept.append("step")
     # of a run's own rows its seed, size and tokens, at the metric's step or at the last
     rows = losses.with_columns(texts, known=True).sort("step", maintain_order=True)
+    if "parameters" in kept and rows.filter(pl.col("parameters").n_unique().over(keys[0]) > 1).height:
+        raise InputError(f"{name} needs a column 'parameters': {losses_name} has mixtures with runs of several sizes.")
     of_runs = rows.unique(keys, keep="last", maintain_order=True).select(*keys, *kept, "known")
     found = tidy.join(of_runs, on=keys, how="left", maintain_order="left")
     for row in found.filter(pl.col("known").is_null()).head(1).iter_rows(named=True):
@@ -95,11 +97,8 @@ def with_metrics(
         )
     columns = [column for column in losses.columns if column in found.columns]
     types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
-    both = [
-        losses.with_columns(metric=pl.lit(False)),
-        found.select(columns).cast(types).with_columns(metric=pl.lit(True)),
-    ]
-    return pl.concat(both, how="diagonal_relaxed")
+    found = found.select(columns).cast(types).with_columns(metric=pl.lit(True))
+    return pl.concat([losses.with_columns(metric=pl.lit(False)), found], how="diagonal_relaxed")
 
 
 def losses_only(table: pl.DataFrame) -> pl.DataFrame:
