@@ -178,3 +178,13 @@ def test_own_files_are_completed_and_gathered(tmp_path: Path) -> None:
     out = tmp_path / "group.parquet"
     gather_mixtures.main(["--mixtures", str(tmp_path / "mine.json"), "--names", "mine", "--out", str(out)])
     assert pl.read_parquet(out).rows() == [("mine", "a", 0.75), ("mine", "b", 0.25), ("mine", "c", 0.0)]
+
+
+def test_the_digest_of_a_mixture_is_looked_up_where_a_training_made_it(tmp_path: Path) -> None:
+    given = tmp_path / "mixture.json"
+    given.write_text('{"a": 0.25, "b": 0.75}')
+    (tmp_path / "run.json").write_text('{"files": {"mixture.json": "0"}}')
+    flags = ["--mixture", str(given), "--domains", "a", "b", "--out", str(tmp_path / "out.json"), "--name"]
+    mix_given.main([*flags, "mine"])
+    with pytest.raises(InputError, match="is not as it was written"):
+        mix_given.main([*flags, "doremi"])

@@ -15,6 +15,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import Mixture
+from bimix.plan.sources import REWEIGHTING
 from bimix.tables import is_text, read_table
 from bimix.training.artefacts import check
 
@@ -30,7 +31,9 @@ def main(argv: list[str] | None = None) -> None:
     if is_text(options.mixture.name):
         mixture = Mixture.parse(of_table(options.mixture, options.name), options.mixture, domains)
     else:
-        mixture = Mixture.read(check(options.mixture), domains)
+        # a training's has its digest in run.json; a file of the user's may stand next to any run.json
+        made = options.name in REWEIGHTING
+        mixture = Mixture.read(check(options.mixture) if made else options.mixture, domains)
     mixture.naming(domains).write(options.out)
 
 
