@@ -31,7 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     if is_text(options.mixture.name):
         mixture = Mixture.parse(of_table(options.mixture, options.name), options.mixture, domains)
     else:
-        # a training's has its digest in run.json; a file of the user's may stand next to any run.json
+        # a training's has its digest in run.json; a user's file may stand next to any run.json
         made = options.name in REWEIGHTING
         mixture = Mixture.read(check(options.mixture) if made else options.mixture, domains)
     mixture.naming(domains).write(options.out)
