@@ -29,7 +29,7 @@ ROOMS = {
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
     "results": (2167, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3329, "mixtures observations laws plan training optimum exports"),
+    "settings": (3355, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -186,3 +186,31 @@ def test_files_that_are_not_there_stop_a_call_for_the_whole_dataset(
     ):
         call()
     call("results/mine/tokenizer.json")  # which may need no text: else Snakemake names what is missing
+
+
+@pytest.mark.parametrize(("most", "fault", "remark"), [(100, False, False), (1, False, True), (0.001, True, False)])
+def test_epochs_that_no_mixture_keeps_to_are_said_when_planning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float, fault: bool, remark: bool
+) -> None:
+    """A fault where ten times the text would not do; of text far away nothing is said."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
+    (tmp_path / "web.jsonl").write_bytes(b"x" * 600_000)
+    (tmp_path / "code.jsonl").write_bytes(b"x" * 200_000)
+    (tmp_path / "far").write_text("http://host/code.jsonl\n")
+    own = tmp_path / "mine.yaml"
+
+    def call(code: str = "code.jsonl") -> prepare.Prepared:
+        own.write_text(
+            f"run: [mine]\ndatasets:\n  mine:\n    corpus: {{train: {{web: web.jsonl, code: '{code}'}}}}\n"
+            f"    optimum:\n      max_epochs: {most}\n"
+        )
+        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, ()))
+
+    sentence = f"mine.yaml:6: datasets/mine/optimum/max_epochs: {most:g} epochs of all text are about"
+    if fault:
+        with pytest.raises(InputError, match=sentence):
+            call()
+    else:
+        assert any(sentence in one for one in call().remarks) == remark
+    assert not any("epochs" in one for one in call("@far").remarks)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from bimix.errors import InputError
 from bimix.plan.targets import wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.files import ConfigFile, Fault, listed, merged, over, place, read_config_file
+from bimix.settings.files import ConfigFile, Fault, listed, located, merged, over, place, read_config_file
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -49,7 +49,11 @@ def prepare(config: dict, call: Call) -> Prepared:
     ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line)
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
-    return Prepared(config, ready.filled, [*ready.remarks, *filter(None, chosen)])
+    from bimix.settings.text import check_epochs
+
+    found = [one for name in wanted for one in located(("datasets", name), check_epochs(config, name))]
+    remarks = [*ready.remarks, *filter(None, chosen), *reported(found, files, call.command_line)]
+    return Prepared(config, ready.filled, remarks)
 
 
 def settled(

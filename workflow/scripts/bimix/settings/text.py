@@ -9,15 +9,17 @@ from pathlib import Path
 
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
-from bimix.plan.dataset import LAUNCHED, evaluations
+from bimix.plan.dataset import LAUNCHED, Dataset, evaluations
 from bimix.plan.shards import has_wildcards
 from bimix.plan.sources import published_table
-from bimix.settings.complete import published_rows
+from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
+from bimix.settings.ladder import text_bytes, token_bytes
 from bimix.settings.models import Losses, Model, Shape
 from bimix.settings.scope import Faults, Scope
 from bimix.training.recipe import schedule_fault
 
 HOLE = "{domain}"
+SURE = 10  # times as much text as the sizes of files say
 # What goes with each way in which a command may leave its losses.
 TAKES = {"table": (), "lines": ("step", "loss"), "pattern": ("file",)}
 # Stages of a run that need the weights of their model, or train it in our own way.
@@ -142,6 +144,27 @@ def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
         for key, patterns in by_key.items():
             if isinstance(patterns, str | list):
                 yield key, [patterns] if isinstance(patterns, str) else patterns
+
+
+def check_epochs(config: dict, dataset: str) -> Faults:
+    """With the bound on epochs all text together, by the size of its files, is less than the run
+    reads: a fault if ten times the text would not do, for sizes are good to a few times at worst.
+    """
+    block = config["datasets"][dataset]
+    optimum = block.get("optimum", {})
+    most, sources = optimum.get("max_epochs"), list(_sources(block.get("corpus", {})))
+    if most is None or not sources or any("://" in one or one[:1] == "@" for _, own in sources for one in own):
+        return
+    vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
+    tokens = most * sum(text_bytes(config, dataset).values()) / token_bytes(vocabulary)
+    model, own = optimum.get("for", optimum["model"]), Dataset(config, dataset)
+    run = own.run_tokens(model)
+    if "for" not in optimum:
+        run = run // block["training"][model]["steps"] * optimum["step"]
+    if tokens < run:
+        sentence = f"{most:g} epochs of all text are about {tokens:,.0f} tokens by the size of its files, and a run of"
+        sentence += f" {model} to step {optimum['step']:,} reads {run:,}: allow more, or run for less."
+        yield "optimum/max_epochs", sentence, SURE * tokens >= run
 
 
 # Trainings

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import functools
 import os
 import signal
 import subprocess
@@ -44,9 +45,13 @@ class CommandRun:
         self.places = {artefacts.REPORT: options.report, "losses.parquet": options.losses}
         self.name = f"the run {options.losses.parent}"
         self.deadline = None if options.max_seconds is None else int(time.time() + options.max_seconds)
-        self.device = query("--query-gpu=name")[0][0] if options.gpus else f"cpu, {options.threads} threads"
         self.processes = max(options.gpus, 1)
         self.signals: list[int] = []
+
+    @functools.cached_property
+    def device(self) -> str:
+        """Not looked for where a finished run is put back, on whatever machine."""
+        return query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
 
     def fingerprint(self) -> dict:
         """The settings that define the run."""
