@@ -1,6 +1,7 @@
 """`launch` changes no result beyond rounding and repeats no run; run.json has what ran."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -9,8 +10,16 @@ from safetensors.torch import load_file
 from training_runs import command, execute, flags
 
 import pretrain_model
-from bimix.model.attention import kernel_name
+from bimix.errors import InputError
+from bimix.model.attention import SWITCHES, choose_attention, kernel_name
 from bimix.training.attempt import STOPPED
+
+
+@pytest.fixture(autouse=True)
+def torchs_choice() -> Iterator[None]:
+    """The switches of this process as torch has them."""
+    yield
+    choose_attention("auto", "cpu", "no")
 
 
 def losses(folder: Path) -> pl.Series:
@@ -29,9 +38,27 @@ def test_compressed_gradients_train_what_whole_ones_train(corpus: Path, tmp_path
     assert "update 0" not in again and losses(tmp_path / "bf16/run").equals(compressed), "no run is repeated for it"
 
 
-def test_the_kernel_of_attention_that_ran_is_reported(corpus: Path, tmp_path: Path) -> None:
-    assert pretrain_model.main(flags(corpus, tmp_path, steps=2, evaluate_every=2)) == 0
-    assert json.loads((tmp_path / "run.json").read_text())["attention"] == ["flash_attention"]
+def test_kernels_of_attention_train_the_same_and_are_named(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    for name in ("auto", "math", "flash"):
+        own = flags(corpus, tmp_path / name / "run", steps=6, evaluate_every=3)
+        assert pretrain_model.main([*own, "--attention", name]) == 0
+    found = {name: losses(tmp_path / name / "run") for name in ("auto", "math", "flash")}
+    assert found["auto"].equals(found["flash"])
+    assert (found["auto"] - found["math"]).abs().max() < 1e-5
+    named = {name: json.loads((tmp_path / name / "run/run.json").read_text())["attention"] for name in found}
+    assert named == {"auto": ["flash_attention"], "math": ["math"], "flash": ["flash_attention"]}
+
+
+def test_a_kernel_that_the_device_lacks_is_a_sentence(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="launch, attention: cudnn is of GPUs alone"):
+        pretrain_model.main(flags(corpus, tmp_path, "--attention", "cudnn"))
+    for name in ("flash", "cudnn"):
+        with pytest.raises(InputError, match=f"launch, attention: {name} computes in bf16, not in fp32"):
+            choose_attention(name, "cuda", "no")
+    assert set(SWITCHES) == {"flash", "cudnn", "math", "efficient"}
 
 
 def test_the_kernel_of_attention_is_the_fused_one_that_takes_longest() -> None:

@@ -84,6 +84,7 @@ rule train_swarm:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --train {input.train:q} \

@@ -49,6 +49,7 @@ rule pretrain_model:
             --micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \

@@ -1,13 +1,36 @@
-"""The kernel of torch that computes attention, by its name."""
+"""The kernel of torch that computes attention: chosen by the launch, and found out by name."""
 
 from collections.abc import Iterable
 
 import torch
 from torch.nn.attention import SDPBackend
 
+from bimix.errors import InputError
 from bimix.model.transformer import Shape
 
+# Switches of torch, one for each backend of scaled_dot_product_attention; they hold on a CPU, too
+SWITCHES = {
+    "flash": torch.backends.cuda.enable_flash_sdp,
+    "cudnn": torch.backends.cuda.enable_cudnn_sdp,
+    "math": torch.backends.cuda.enable_math_sdp,
+    "efficient": torch.backends.cuda.enable_mem_efficient_sdp,
+}
 KERNELS = ("sdpa", "flash", "fmha", "attention")  # in the names of CUDA kernels of fused attention
+
+
+def choose_attention(name: str, device: str, precision: str) -> None:
+    """Have all attention of this process computed by one of torch's kernels; `auto`: torch chooses.
+
+    A switch of the process, not a context: a graph that is compiled later takes the kernel that is
+    allowed when it is made. Errors: the kernel does not exist for the device or the precision, in
+    which torch would stop with a backtrace.
+    """
+    if name == "cudnn" and device == "cpu":
+        raise InputError("launch, attention: cudnn is of GPUs alone; set it to auto, flash or math.")
+    if name in ("flash", "cudnn") and device == "cuda" and precision == "no":
+        raise InputError(f"launch, attention: {name} computes in bf16, not in fp32; set it to auto or math.")
+    for kernel, switch in SWITCHES.items():
+        switch(name in ("auto", kernel))
 
 
 def backend_name(shape: Shape, length: int) -> str:

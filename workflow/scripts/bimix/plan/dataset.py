@@ -23,6 +23,7 @@ LAUNCHED = {
     "micro_batch": (),
     "loss_chunk": (),
     "compile": (),
+    "attention": ("auto",),
     "bucket_megabytes": ("all",),
     "gradient_compression": ("none",),
     "shard": ("auto",),

@@ -32,6 +32,7 @@ from tokenizers import Tokenizer
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
+from bimix.model.attention import SWITCHES, choose_attention
 from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
@@ -60,6 +61,7 @@ COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++")
 def training_parser(description: str) -> argparse.ArgumentParser:
     """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
     parser = argparse.ArgumentParser(description=description)
+    attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
     parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
@@ -69,6 +71,7 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
+    parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
     parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
     parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
@@ -286,6 +289,7 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
                 f"Accelerate has taken {name} {value!s}, which nobody requested; look for its variables in the"
                 f" environment and for its default_config.yaml."
             )
+    choose_attention(options.attention, accelerator.device.type, recipe.precision)
     return accelerator
 
 
