@@ -21,7 +21,7 @@ ROOMS = {
     "laws": (1598, "observations transfer"),
     "plan": (1654, "corpus laws"),
     "model": (1027, ""),
-    "training": (2840, "corpus mixtures observations plan model"),
+    "training": (2845, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
     "optimum": (2254, "mixtures observations transfer laws"),
     "judge": (1737, "mixtures observations transfer laws plan model training reweighting optimum"),
