@@ -127,7 +127,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert (data["start"], data["laws"][0]["name"]) == ("bimix", "bimix")
     assert data["mixtures"]["bimix"] == json.loads((results / "mixtures/bimix.json").read_text())
     assert "predicted for your runs" in page and "untested" not in page and "<dt>Why</dt>" in page
-    assert "90 % interval" in text and "Gain" in (results / "summary_details.txt").read_text()
+    assert "90 % interval" in text and "gain over m4" in (results / "summary_details.txt").read_text()
     assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
     assert "Nothing to be done" in call(workplace).stderr
 
