@@ -12,7 +12,7 @@ from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources
 from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
-from bimix.plan.shards import Shards, digest, file_version, open_shards, reading
+from bimix.plan.shards import Shards, digest, file_version, growth, open_shards, reading
 from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, of_wildcards, one_of

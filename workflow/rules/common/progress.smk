@@ -1,5 +1,7 @@
 # What the terminal shows of a call: a line for each finished job instead of Snakemake's
 # paragraphs, which stay in .snakemake/log.
+import collections
+
 from bimix.plan.targets import nearest
 from bimix.results import terminal
 from bimix.settings.ladder import foreseen
@@ -11,12 +13,15 @@ def wants_more():
     return asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
 
 
-def reused():
-    """What is said of older runs that join a fit."""
-    joining = {
-        job.wildcards_dict["dataset"] for job in workflow.dag.needrun_jobs() if job.rule.name == "reuse_mixtures"
-    }
-    return [inputs.reused_sentence(DATASETS[name]) for name in sorted(joining)]
+def grown():
+    """What is said of datasets with new text whose tokenizer is kept, and of older runs."""
+    names = collections.defaultdict(lambda: collections.defaultdict(set))  # {rule: {dataset: its shards}}
+    for job in workflow.dag.needrun_jobs():
+        names[job.rule.name][job.wildcards_dict.get("dataset")].add(job.wildcards_dict.get("shard"))
+    made = names["train_tokenizer"].keys() | names["fetch_tokenizer"].keys()
+    tokenised = {name: own for name, own in names["tokenize_shard"].items() if name not in made}
+    said = [line for name, own in tokenised.items() for line in growth(shards(name), own)]
+    return said + [inputs.reused_sentence(DATASETS[name]) for name in sorted(names["reuse_mixtures"])]
 
 
 def took():
@@ -33,6 +38,6 @@ def took():
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), reused, took)
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
 if workflow.is_main_process and not in_module() and not wants_more():
     terminal.install(logger, call_lines)
