@@ -19,9 +19,9 @@ ROOMS = {
     "observations": (1735, "mixtures"),
     "transfer": (2101, "observations"),
     "laws": (1598, "observations transfer"),
-    "plan": (1690, "corpus laws"),
+    "plan": (1691, "corpus laws"),
     "model": (1027, ""),
-    "training": (2845, "corpus mixtures observations plan model"),
+    "training": (2857, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),
     "optimum": (2254, "mixtures observations transfer laws"),
     "judge": (1737, "mixtures observations transfer laws plan model training reweighting optimum"),
@@ -29,7 +29,7 @@ ROOMS = {
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
     "results": (2167, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3355, "mixtures observations laws plan training optimum exports"),
+    "settings": (3357, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,6 +1,7 @@
 """`launch` changes no result beyond rounding and repeats no run; run.json has what ran."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,28 @@ def test_kernels_of_attention_train_the_same_and_are_named(
     assert (found["auto"] - found["math"]).abs().max() < 1e-5
     named = {name: json.loads((tmp_path / name / "run/run.json").read_text())["attention"] for name in found}
     assert named == {"auto": ["flash_attention"], "math": ["math"], "flash": ["flash_attention"]}
+
+
+def test_curves_are_drawn_by_what_launch_says_and_no_run_is_repeated(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("WANDB_DIR", "WANDB_MODE", "TRACKIO_DIR"):
+        monkeypatch.setenv(name, "online")
+    states = set()
+    for name, drawn in (("none", 0), ("tensorboard", 1)):
+        own = flags(corpus, tmp_path / name, steps=2, evaluate_every=2)
+        assert pretrain_model.main([*own, "--log-with", name]) == 0
+        state = tmp_path / name / "state" / json.loads((tmp_path / name / "run.json").read_text())["state"]
+        assert len(list((state / "tensorboard").glob("events.*"))) == drawn
+        assert [os.environ[f"{of}_DIR"] for of in ("WANDB", "TRACKIO")] == [str(state), str(state / "trackio")]
+        states.add(state.name)
+    assert len(states) == 1, "one fingerprint"
+    assert os.environ["WANDB_MODE"] == "online"
+    capsys.readouterr()
+    assert pretrain_model.main([*own, "--log-with", "none"]) == 0
+    assert "update" not in capsys.readouterr().err
+    with pytest.raises(InputError, match="launch, log_with: trackio is not installed: run pip install trackio, or"):
+        pretrain_model.main([*flags(corpus, tmp_path / "new"), "--log-with", "trackio"])
 
 
 def test_a_kernel_that_the_device_lacks_is_a_sentence(corpus: Path, tmp_path: Path) -> None:

@@ -53,6 +53,7 @@ rule pretrain_model:
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \
+            --log-with {resources.log_with} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

@@ -27,6 +27,7 @@ LAUNCHED = {
     "bucket_megabytes": ("all",),
     "gradient_compression": ("none",),
     "shard": ("auto",),
+    "log_with": ("tensorboard",),
 }
 
 

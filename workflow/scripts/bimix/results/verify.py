@@ -37,7 +37,7 @@ LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other process
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
 RUNS = ("runs/*/*", "reweighting/*/*", "swarm/*/state/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
-TRACES = {"logs", "benchmarks", "tensorboard", "progress.json", ".lock"}
+TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock"}
 INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
 ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
 NEEDED = {"files", "state", "shape", "recipe", "mixture", "data", "tokens", "seed"}

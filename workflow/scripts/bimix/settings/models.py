@@ -214,6 +214,7 @@ class Launch(Block):
     bucket_megabytes: Count | Literal["all"] = key("Gradients sent at once; `all`: after the backward pass.", "all")
     gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
     shard: Literal["auto", "yes", "no"] = key("Whether weights are divided; `auto`: where a GPU is too small.", "auto")
+    log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws a run's curves.", "tensorboard")
 
 
 class Model(Block):

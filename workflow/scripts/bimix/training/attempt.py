@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -42,7 +43,11 @@ def bring_to_end(
     with holding(session, folder, fingerprint, places.values()) as own:
         if not put_back(session, own, places):
             session.accelerator.project_configuration.logging_dir = own
-            session.accelerator.init_trackers("tensorboard")
+            os.environ |= {"WANDB_DIR": str(own.absolute()), "TRACKIO_DIR": str(own.absolute() / "trackio")}
+            os.environ.setdefault("WANDB_MODE", "offline")
+            name = {"name": "/".join(folder.parent.parts[-2:])}  # model and mixture
+            project = "tensorboard" if "tensorboard" in map(str, session.accelerator.log_with) else "bimix"
+            session.accelerator.init_trackers(project, init_kwargs={"wandb": name, "trackio": name})
             finished = training(own)
             if finished is None:
                 return STOPPED

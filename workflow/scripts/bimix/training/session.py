@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
 if TYPE_CHECKING:
     from bimix.training.update import Learner
 
+TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 PROGRESS_SECONDS = 10
 PATIENCE = timedelta(minutes=10)  # of a process for the others in updates
 LONG_PATIENCE = timedelta(hours=1)  # while one of them reads or writes tens of GB
@@ -77,6 +79,7 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
+    parser.add_argument("--log-with", choices=TRACKERS, default="tensorboard", help="what draws the curves")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
     return parser
 
@@ -258,13 +261,17 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator, of just as many processes as were requested.
 
     Errors: other processes, another device or other settings than requested, which would change the
-    gradient; updates of fewer rows than processes; compiling without a compiler.
+    gradient; updates of fewer rows than processes; compiling without a compiler; a tracker
+    that is not installed.
     """
     forget_settings()
+    tracker = None if options.log_with == "none" else options.log_with
+    if tracker and find_spec(tracker) is None:
+        raise InputError(f"launch, log_with: {tracker} is not installed: run pip install {tracker}, or choose another.")
     accelerator = Accelerator(
         cpu=options.cpu,
         mixed_precision=recipe.precision,
-        log_with="tensorboard",
+        log_with=tracker,
         project_dir=options.state.parent,
         kwargs_handlers=wrapping(options.bucket_megabytes),
     )
