@@ -79,7 +79,7 @@ rule all:
 onstart:
     # Before the first job; the manifest of shards, which planning writes, is held earlier.
     hold_planned_results()
-    refuse_arrays()
+    check_arrays()
 
 
 onsuccess:

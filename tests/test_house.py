@@ -19,7 +19,7 @@ ROOMS = {
     "observations": (1735, "mixtures"),
     "transfer": (2101, "observations"),
     "laws": (1598, "observations transfer"),
-    "plan": (1691, "corpus laws"),
+    "plan": (1721, "corpus laws"),
     "model": (1027, ""),
     "training": (2857, "corpus mixtures observations plan model"),
     "reweighting": (475, "model training"),

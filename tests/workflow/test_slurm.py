@@ -333,12 +333,35 @@ def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed
         assert flags["--main_process_ip"] == "gpu3" and 10000 <= int(flags["--main_process_port"]) < 30000
 
 
-def test_arrays_are_refused(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
+@pytest.mark.full
+def test_runs_in_an_array_are_those_of_single_jobs_and_one_that_is_cancelled_goes_on(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
     folder = tmp_path / "w"
     shutil.copytree(undisturbed, folder)
-    arguments = (losses("first"), *ON_CLUSTER, "--slurm-array-jobs", "pretrain_model")
+    mixtures = [f"results/mini/mixtures/{name}.json" for name in ("first", "second")]
+    made = snakemake(folder, *mixtures, "--cores", "1")  # so that both trainings are ready at once
+    assert made.wait(LIMIT) == 0, said(folder)
+    arguments = (losses("first"), losses("second"), *ON_CLUSTER, "--slurm-array-jobs", "pretrain_model")
+    few = snakemake(folder, *arguments, "--jobs", "1", environment=cluster.environment)
+    assert few.wait(LIMIT) == 1 and "--jobs 2 --max-jobs-per-timespan 2/1s" in said(folder)
     running = snakemake(folder, *arguments, environment=cluster.environment)
-    assert running.wait(LIMIT) == 1 and "--slurm-array-jobs: the executor plugin would wait" in said(folder)
+    try:
+        wait_until(lambda: [line for line in attempts(folder, "first") if line["event"] == "saved"], "a state", LIMIT)
+        listed = cluster.call("squeue", "-h", "--states=all", "-o", "%i|%k").splitlines()
+        tasks = [line.split("|")[0] for line in listed if "_pretrain_model_" in line and "_" in line.split("|")[0]]
+        cluster.call("scancel", tasks[-1].split("_")[0] + "_1")
+        assert running.wait(LIMIT) == 0, said(folder)
+    finally:
+        running.kill()
+        running.wait()
+    assert len(tasks) == 2
+    begun = sorted(
+        line["step"] > 0 for run in ("first", "second") for line in attempts(folder, run) if line["event"] == "begun"
+    )
+    assert begun == [False, False, True]
+    for run in ("first", "second"):
+        assert (folder / losses(run)).read_bytes() == (undisturbed / losses("plain")).read_bytes()
 
 
 def test_the_profiles_squeue_changes_one_state_and_keeps_the_exit_status(tmp_path: Path) -> None:

@@ -48,12 +48,19 @@ def hold_planned_results():
         hold_results(dataset)
 
 
-def refuse_arrays():
-    """Stop on `--slurm-array-jobs`: the executor plugin 2.8 forgets a ready job while another of
-    its rule is ready (its issue 473), and gives all jobs of an array the resources of the first.
-    """
-    if getattr(workflow.executor_settings, "array_jobs", None):
-        end_planning("--slurm-array-jobs: the executor plugin would wait for ever for jobs it forgets. Take it away.")
+def check_arrays():
+    """Stop where `--slurm-array-jobs` would wait for ever or give jobs the resources of another."""
+    named = getattr(workflow.executor_settings, "array_jobs", None)
+    if not named:
+        return
+    from bimix.plan import arrays  # here only: few calls have them
+
+    rate = workflow.scheduling_settings.max_jobs_per_timespan
+    planned_jobs = [(job.rule.name, dict(job.resources.items())) for job in workflow.dag.needrun_jobs()]
+    try:
+        arrays.check_arrays(named, planned_jobs, min(workflow.resource_settings.nodes, rate.max_jobs))
+    except InputError as error:
+        end_planning(error)
 
 
 @functools.cache
