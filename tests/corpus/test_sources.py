@@ -210,6 +210,15 @@ def test_a_store_lists_its_files():
     assert list_files("memory://corpus/*.zst") == []
 
 
+def test_a_store_that_fails_in_its_own_way_does_not_answer(monkeypatch):
+    def info(store, path):
+        raise LookupError("EndpointConnectionError, which is no OSError")
+
+    monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", info)
+    with pytest.raises(ConnectionError, match=r"memory://corpus/a\.jsonl: LookupError"):
+        sources.remote_version("memory://corpus/a.jsonl")
+
+
 @pytest.mark.parametrize(
     ("pattern", "sentence"),
     [
