@@ -28,7 +28,7 @@ ROOMS = {
     "search": (2323, "mixtures observations transfer laws plan optimum judge"),
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
-    "results": (2167, "corpus mixtures observations transfer laws plan training optimum judge exports"),
+    "results": (2174, "corpus mixtures observations transfer laws plan training optimum judge exports"),
     "settings": (3358, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

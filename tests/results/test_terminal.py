@@ -61,6 +61,14 @@ def test_a_line_counts_finished_jobs_of_a_rule_together(lines: list[str]) -> Non
 
 
 @pytest.mark.slow
+def test_a_busy_machine_is_said_before_the_first_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores = len(os.sched_getaffinity(0))
+    for load, said in ((cores, False), (3 * cores, True)):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        text = Lines(dry=False, near=str).begin({"total": 3}, "")
+        assert (f"This machine is busy: load {load} on {cores} cores." in text) == said
+
+
 def test_a_failed_job_is_shown_with_its_log_and_error_once_and_at_the_end(lines: list[str]) -> None:
     failed = [number for number, line in enumerate(lines) if line == "FAILED pretrain_model: bad.log"]
     assert len(failed) == 1

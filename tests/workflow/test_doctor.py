@@ -45,6 +45,14 @@ def test_a_training_is_stopped_and_goes_on(checked: Path, monkeypatch: pytest.Mo
     assert len({line["process"] for line in begun}) == 2
 
 
+def test_a_tokenizer_that_no_cache_has_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # the check sets it
+    (tmp_path / "tokenizer.json").touch()
+    assert check_cluster.tokenizer(str(tmp_path / "tokenizer.json")).endswith("tokenizer.json is there.")
+    with pytest.raises(InputError, match="for .nobody/nothing"):
+        check_cluster.tokenizer("nobody/nothing")
+
+
 def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(checked / "results", tmp_path / "results")
     monkeypatch.chdir(tmp_path)

@@ -39,6 +39,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", type=Path, help="folder of the profile of the cluster; without it this machine")
     parser.add_argument("--gpus", type=int, default=0, help="of the training, on one node (%(default)s)")
+    parser.add_argument("--tokenizer", help="tokenizer.json, or a name on the hub: read offline, as on a node")
     parser.add_argument("--minutes", type=float, default=30, help="wait so long for the queue (%(default)s)")
     options = parser.parse_args(argv)
     if not Path("Snakefile").is_file():
@@ -49,6 +50,8 @@ def main(argv: list[str] | None = None) -> int:
         raise InputError(f"{RESULTS} is there, and no check made it: move it away, or call this in another folder.")
 
     checks: dict[str, Callable[[], str]] = {"disk": disk, "locks and links": links}
+    if options.tokenizer:
+        checks["tokenizer, offline"] = lambda: tokenizer(options.tokenizer)
     if options.profile:
         checks["partitions"] = lambda: partitions(options.profile, options.gpus)
     checks["queue and training"] = lambda: train(options)
@@ -64,6 +67,15 @@ def main(argv: list[str] | None = None) -> int:
         if failed and name == "queue and training":
             break  # what follows reads its run
     return int(failed)
+
+
+def tokenizer(name: str) -> str:
+    """Errors: it cannot be had without the network."""
+    os.environ["HF_HUB_OFFLINE"] = "1"
+    from fetch_tokenizer import download
+
+    path = Path(name) if Path(name).is_file() else download(name, None)
+    return f"{path} is there."
 
 
 def disk() -> str:

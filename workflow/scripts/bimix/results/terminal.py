@@ -7,6 +7,7 @@ have to be installed everywhere: a profile that names one ends the call where it
 """
 
 import logging
+import os
 import re
 import time
 from collections import Counter
@@ -80,7 +81,7 @@ class Lines(logging.Filter):
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
         first = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")
         took = self.took() if trainings else ""
-        text = "\n".join([f"{first}, {took}" if took else first, *self.grown()])
+        text = "\n".join([f"{first}, {took}" if took else first, *busy(), *self.grown()])
         return f"{text}\n\n{table}\nWith -p each job is listed, with its files and command." if self.dry else text
 
     def finish(self, number: int) -> str | None:
@@ -108,6 +109,12 @@ class Lines(logging.Filter):
         how = "STOPPED" if INTERRUPTED.search(said) else "FAILED"
         self.failed[job] = f"{how} {job}" + (f": {', '.join(logs)}" if logs else "") + (f"\n  {said}" if said else "")
         return self.failed[job]
+
+
+def busy() -> list[str]:
+    """A sentence where more processes want a core than there are."""
+    load, cores = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return [f"This machine is busy: load {load:.0f} on {cores} cores. It takes longer."] if load > 1.5 * cores else []
 
 
 class Shown(logging.Formatter):
