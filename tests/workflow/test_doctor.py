@@ -49,7 +49,7 @@ def test_a_tokenizer_that_no_cache_has_is_said(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # the check sets it
     (tmp_path / "tokenizer.json").touch()
     assert check_cluster.tokenizer(str(tmp_path / "tokenizer.json")).endswith("tokenizer.json is there.")
-    with pytest.raises(InputError, match="for .nobody/nothing"):
+    with pytest.raises(InputError, match=r"for .nobody/nothing"):
         check_cluster.tokenizer("nobody/nothing")
 
 
