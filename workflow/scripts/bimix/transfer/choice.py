@@ -21,6 +21,7 @@ WIDEST = 1e-2
 PATIENCE = 2
 # From so many runs on each loss domain may have settings of its own. They must cut the error to the
 # share EARNED, with few runs, up to SURE_RUNS, to EARNED_BY_FEW: the best of many is the luckiest.
+# With fewer runs than that a smaller ridge must, too: the error is then itself rough.
 FEW_RUNS_BY_DOMAIN, SURE_RUNS, EARNED, EARNED_BY_FEW = 12, 24, 0.99, 0.9
 # A prior is used where it cuts the error to this share on average over the ridges. At one ridge
 # alone a wrong prior seems to by chance, in one draw of ten of eight runs.
@@ -82,6 +83,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     live = [False] if plenty or gaps is None else [False, True]
     best, waited, mixed, passed = {}, dict.fromkeys(live, 0), None, {}
     errors = {prior: [] for prior in live}
+    earned = EARNED_BY_FEW if alike else 1.0
     for ridge in ridges:
         offered = None if gaps is None else np.array([gaps * prior for prior in live])
         mixed = _fits(shares, y, own, ridge, rows, mixed, offered, spread=spread)
@@ -90,7 +92,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
             passed[prior, ridge] = mixed.take(number * len(rows) + np.arange(len(rows)))
             entry = enter(made, passed[prior, ridge])
             errors[prior].append(entry[0]["error"])
-            if prior not in best or entry[0]["error"] < best[prior][0]["error"]:
+            if prior not in best or entry[0]["error"] < earned * best[prior][0]["error"]:
                 best[prior], waited[prior] = entry, 0
             else:
                 waited[prior] += 1
