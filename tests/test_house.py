@@ -17,7 +17,7 @@ ROOMS = {
     "corpus": (1679, ""),
     "mixtures": (508, ""),
     "observations": (1735, "mixtures"),
-    "transfer": (2101, "observations"),
+    "transfer": (2103, "observations"),
     "laws": (1598, "observations transfer"),
     "plan": (1748, "corpus laws"),
     "model": (1027, ""),
