@@ -18,11 +18,10 @@ CODE = Path(__file__).resolve().parents[2]
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="what --configfile is to be given")
-    parser.add_argument("--base", type=Path, help="the config below them, in the place of config.yaml")
     options = parser.parse_args(argv)
     place, own = prefix(CODE, Path.cwd()), Path("config.yaml")
     workflows = Path(f"{place}config.yaml")
-    base = [options.base] if options.base else [workflows, own] if place and own.exists() else [workflows]
+    base = [workflows, own] if place and own.exists() else [workflows]
     files = [*base, *options.files]
     check_files(files)
     ready = prepare(merged(files), Call(CODE, place, files, len(options.files), {}))

@@ -30,7 +30,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--runs", type=Path, nargs="+", required=True, help="tidy mixtures, of the runs fitted at least"
     )
-    parser.add_argument("--buttons", nargs="*", default=[], help="further mixtures of these tables that have a button")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="mixture.json that gains are over")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")
@@ -60,7 +59,6 @@ def main(argv: list[str] | None = None) -> None:
             for name, row in zip(labels, shares.tolist(), strict=True)
         }
     mixtures = {path.stem: read_proportions(path) for path in (options.reference_mixture, *options.optimised)}
-    mixtures |= {name: ran[name] for name in options.buttons if name in ran}
     tokens = read_tokens(options.tokens) if options.tokens else {}
     run_tokens = asked_tokens(laws[0], options.run_tokens, options.step or laws[0]["steps"][-1], options.parameters)
     rules = Wanted.of(options, laws[0], asked_objective(options).domain_weights(), tokens, run_tokens)

@@ -21,6 +21,7 @@ from bimix.outputs import write_table
 from bimix.tables import read_table
 
 KEYS = ["first", "second"]
+PAIRS = 10_000_000  # of each model at most
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -28,7 +29,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="training domains, in the order of the files")
     parser.add_argument("--bigrams", nargs="+", type=Path, required=True, help="first, second, n; parquet")
     parser.add_argument("--validation", type=Path, required=True, help="index of the validation split, parquet")
-    parser.add_argument("--pairs", type=int, default=10_000_000, help="of each model at most (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the pairs that are drawn (%(default)s)")
     parser.add_argument("--out", type=Path, required=True, help="cross_entropy.csv to write")
     options = parser.parse_args(argv)
@@ -40,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
     for domain, total in zip(options.domains, totals, strict=True):
         if not total:
             raise InputError(f"no pairs of tokens were counted of the domain {domain!r}: its model cannot be made.")
-    wanted = min(*totals, options.pairs)
+    wanted = min(*totals, PAIRS)
     draw = np.random.default_rng(options.seed)
     models = [lambda path=path: thin(read_pairs(path), wanted, draw) for path in options.bigrams]
     vocabulary = 1 + max(*last, *(int(codes.max() & np.uint64(2**32 - 1)) for codes, _ in held_out.values()))
