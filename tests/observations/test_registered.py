@@ -97,15 +97,18 @@ def test_the_decision_rule(mean, lower, upper, p, decision):
 
 
 def test_prices_and_steps(made):
-    """A rule by hand costs no run, a third round six rules and two rounds, one shot the swarm or
-    the entropies; the best rule reaches its own end at the last step.
+    """A rule by hand costs no run, a second round six rules and a round, one shot the swarm or the
+    entropies; a chosen mixture also costs what it was chosen among. The best rule reaches its own
+    end at the last step.
     """
     table = answer_questions.answers(answer_questions.read_proof(made))["mixtures"]
     rows = {row["mixture"]: row for row in table.iter_rows(named=True)}
-    price = {name: rows[f"t1_{name}"]["flops"] / 7e12 for name in ("8", "I_round3", "mariner", "bimix_4")}
-    assert price == pytest.approx({"8": 0, "I_round3": 8, "mariner": 2, "bimix_4": 4})
-    assert rows["t1_I_round3"]["minutes"] == pytest.approx(16)
-    assert rows["t1_8"]["role"] == "hand_I" and rows["t1_8"]["steps"] == pytest.approx(1)
+    runs = {name: rows[f"t1_{name}"]["flops"] / 7e12 for name in ("12", "I_round2", "regmix", "bimix_4")}
+    assert runs == pytest.approx({"12": 0, "I_round2": 7, "regmix": 2, "bimix_4": 4})
+    chosen = {rows[f"t1_{name}"]["role"]: rows[f"t1_{name}"]["flops"] / 7e12 for name in ("8", "I_round3", "mariner")}
+    assert chosen == pytest.approx({"hand_I": 6, "I": 6 + 3, "rival": 6 + 2 + 4})
+    assert rows["t1_I_round3"]["minutes"] == pytest.approx(18)
+    assert rows["t1_8"]["steps"] == pytest.approx(1)
     assert rows["t1_12"]["steps"] is None
     assert rows["t1_4"]["others"] < 0 == pytest.approx(rows["t1_12"]["others"])
 

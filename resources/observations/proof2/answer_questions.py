@@ -4,8 +4,9 @@ python resources/observations/proof2/answer_questions.py [--folder F] [--figure 
 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
 rounds.csv -> answers/*.csv beside them, each a table of docs/proof.md: primary, secondary, mixtures
-(each triple's, with price, gain and what the other domains lose), plain, larger. With --page, these
-tables and the sentences made of them between the page's marks. Blocks that have not ended are left out.
+(each triple's, with price, gain and what the other domains lose; the page has the chosen ones and three
+rivals), plain, larger. With --page, these tables and the sentences made of them between the page's marks.
+Blocks that have not ended are left out.
 """
 
 import argparse
@@ -56,7 +57,7 @@ def main() -> None:
 class Proof:
     """The kept tables: `losses` {model: mixture, seed, domain, loss at the last step}, `curves` of the
     proxies at all steps, `costs` (model, mixture, seed, flops, seconds), `rounds` (search, round,
-    mixture, promised), and for each triple that has ended its domains and its answers.
+    mixture, promised), and for each triple whose searches have ended its domains and what was chosen.
     """
 
     losses: dict[str, pl.DataFrame]
@@ -74,12 +75,12 @@ class Proof:
         return _weighted(table, weights)
 
     def fresh(self, mixture: str, weights: dict[str, float] | None) -> float:
-        """The mean log objective of a proxy over the fresh seeds."""
+        """The log of a proxy's mean objective over the fresh seeds."""
         own = self.objective("tiny", weights, [mixture]).get(mixture, {})
         missing = [str(seed) for seed in FRESH if seed not in own]
         if missing:
             sys.exit(f"{mixture} has no run of seed {' and '.join(missing)}")
-        return float(np.mean([np.log(own[seed]) for seed in FRESH]))
+        return float(np.log(np.mean([own[seed] for seed in FRESH])))
 
     def first(self, mixture: str, weights: dict[str, float] | None) -> float:
         """The objective of a proxy at the first seed."""
@@ -105,7 +106,9 @@ class Proof:
 
 
 def read_proof(folder: Path) -> Proof:
-    """The tables of a folder, at the last step of each model. A triple counts once its answers are there."""
+    """The tables of a folder, at the last step of each model. A triple counts once its answers are
+    there; its best rival may come later.
+    """
     losses = {}
     for model in ("tiny", "larger"):
         if (folder / f"{model}.csv").is_file():
@@ -129,13 +132,13 @@ def answers(proof: Proof) -> dict[str, pl.DataFrame]:
     tables = {"primary": primary(proof), "mixtures": by_mixture(proof), "secondary": secondary(proof)}
     if "c" in proof.chosen:
         tables["plain"] = plain(proof)
-    if "larger" in proof.losses and proof.triples:
+    if "larger" in proof.losses and proof.triples and larger_has_ended(proof):
         tables["larger"] = larger(proof)
     return {name: table for name, table in tables.items() if len(table)}
 
 
 def differences(proof: Proof, objective: str, one: str, other: str) -> list[float]:
-    """For each triple, the log objective of one chosen mixture less that of another, by fresh seeds."""
+    """For each triple, the log objective of one chosen mixture less that of another, at fresh seeds."""
     return [
         proof.fresh(proof.chosen[triple][one], weights) - proof.fresh(proof.chosen[triple][other], weights)
         for triple in proof.triples
@@ -211,22 +214,25 @@ def by_mixture(proof: Proof) -> pl.DataFrame:
 
 
 def price(proof: Proof, triple: str, mixture: str) -> tuple[float, float]:
-    """FLOPs and minutes of the runs that a mixture was found from: none for a rule by hand, the swarm
-    or the entropies for one shot, the six rules and the rounds before for a round.
+    """FLOPs and minutes of the runs behind a mixture: the swarm or the entropies for one shot, the six
+    rules and the rounds before for a round, none for a rule by hand; for a chosen one also all that it
+    was chosen among. A run counts the median minutes of all proxies, since the clock saw other work.
     """
-    name, block = mixture.removeprefix(f"{triple}_"), PLAN["blocks"]
+    block, name = PLAN["blocks"], mixture.removeprefix(f"{triple}_")
+    rules = {f"{triple}_{rule}" for rule in block["B"]["by_hand"]}
+    rivals = {f"{triple}_{rival}" for rival in block["B"]["rivals"]}
+    swarm = {one for one in proof.costs["mixture"].unique() if one.startswith("swarm_")}
+    rounds = {role: [f"{triple}_{role}_round{n}" for n in range(1, block["B"]["rounds"] + 1)] for role in ("I", "II")}
+    runs: set[str] = set()
     if found := re.fullmatch(r"(I+)_round(\d+)", name):
-        before = range(1, int(found[2]))
-        runs = [f"{triple}_{rule}" for rule in block["B"]["by_hand"]]
-        runs += [f"{triple}_{found[1]}_round{number}" for number in before]
-    elif name.startswith("bimix"):
-        runs = block["A"]["entropies"]
+        runs |= rules | set(rounds[found[1]][: int(found[2]) - 1])
     elif name in block["B"]["rivals"]:
-        runs = [one for one in proof.costs["mixture"].unique() if one.startswith("swarm_")]
-    else:
-        return 0.0, 0.0
-    costs = proof.costs.filter(pl.col("model") == "tiny", pl.col("seed") == FIRST, pl.col("mixture").is_in(runs))
-    return float(costs["flops"].sum()), float(costs["seconds"].sum()) / 60
+        runs |= set(block["A"]["entropies"]) if name.startswith("bimix") else swarm
+    for role in (role for role, chosen in proof.chosen[triple].items() if chosen == mixture):
+        runs |= rivals | swarm | set(block["A"]["entropies"]) if role == "rival" else rules | set(rounds.get(role, []))
+    costs = proof.costs.filter(pl.col("model") == "tiny")
+    count = len(set(costs["mixture"]) & runs)
+    return count * float(costs["flops"].median()), count * float(costs["seconds"].median()) / 60
 
 
 def steps_to(proof: Proof, mixture: str, weights: dict[str, float], goal: float) -> float | None:
@@ -249,7 +255,7 @@ def secondary(proof: Proof) -> pl.DataFrame:
     triples where there are several; logs, Spearman's correlation, or the error of a promise.
     """
     rows = []
-    if len(proof.triples) > 1:
+    if len(proof.triples) > 1 and all("rival" in proof.chosen[triple] for triple in proof.triples):
         rivals = differences(proof, "I", "I", "rival")
         rows.append(("the answer of I against the best rival, fresh seeds", *_interval(rivals)))
         single = [
@@ -299,6 +305,15 @@ def plain(proof: Proof) -> pl.DataFrame:
         rows, ["mixture", "role", "seeds", "value", "lower", "upper"], orient="row", infer_schema_length=None
     )
     return table.sort("value")
+
+
+def larger_has_ended(proof: Proof) -> bool:
+    """Whether all runs of block D are there."""
+    triple = next(iter(proof.triples))
+    own, seeds = proof.chosen[triple], {FIRST, *PLAN["blocks"]["D"]["fresh"]}
+    wanted = {REFERENCE, f"{triple}_mariner", *(own[role] for role in ("I", "II", "hand_I", "hand_II"))}
+    runs = proof.objective("larger", None)
+    return all(seeds <= set(runs.get(name, ())) for name in wanted)
 
 
 def larger(proof: Proof) -> pl.DataFrame:
@@ -358,11 +373,26 @@ def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
     for row in tables.get("primary", pl.DataFrame()).iter_rows(named=True):
         wanted = {"I": "the mean of three wanted domains", "II": "half that, half the mean of the others"}
         said.append(
-            f"Objective {row['objective']} ({wanted[row['objective']]}): {row['decision']}. Over {row['triples']} triples the"
-            f" search's answer ends {percent(row['mean'], 2)} from the best of six rules by hand (one-sided 95 % bounds"
-            f" {percent(row['lower'], 2)} and {percent(row['upper'], 2)}, p = {row['p']:.3f} by Holm's order)."
+            f"**Objective {row['objective']}** ({wanted[row['objective']]}): **{row['decision']}.** Over {row['triples']}"
+            f" triples the search's answer ends {percent(row['mean'], 2)} from the best of six rules by hand (one-sided"
+            f" 95 % bounds {percent(row['lower'], 2)} and {percent(row['upper'], 2)}, p = {row['p']:.3f} by Holm's order)."
         )
+    if "primary" in tables:
+        values = {name: differences(proof, name, name, f"hand_{name}") for name in PLAN["objectives"]}
+        own = [f"{name} {', '.join(percent(one, 2) for one in of)}" for name, of in values.items()]
+        said.append(f"By triple, {' to '.join([*proof.triples][:: max(1, len(proof.triples) - 1)])}: {'; '.join(own)}.")
+        if len(proof.triples) > 2:
+            left = [float(np.mean(np.delete(values["I"], at))) for at in range(len(values["I"]))]
+            said.append(f"Without any one triple the mean for I is {percent(max(left), 2)} to {percent(min(left), 2)}.")
     return said
+
+
+def epochs_of_rules(folder: Path, triples: dict[str, list[str]]) -> str:
+    """How often the longest rule reads the wanted domains of each triple, as a sentence."""
+    tokens = dict(read_table(folder / "tiny_pools.csv").select("domain", "tokens").iter_rows())
+    most = 0.8 * PLAN["runs"]["tiny"]["tokens"]
+    read = [f"{min(12.0, most / sum(tokens[domain] for domain in own)):.1f}" for own in triples.values()]
+    return f"The rule called 12 reads them {', '.join(read[:-1])} and {read[-1]} times in t1 to t{len(read)}, 8 two thirds of that."
 
 
 def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
@@ -370,6 +400,7 @@ def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
     parts = dict.fromkeys(VIEWS, "These runs have not ended.\n")
     parts |= {name: VIEWS[name](table) for name, table in tables.items()}
     parts["answer"] = "\n".join(fill(said, 106) for said in sentences(proof, tables)) + "\n"
+    parts["epochs"] = fill(epochs_of_rules(HERE, read_json(HERE / "triples.json")["triples"]), 106) + "\n"
 
     def part(match: re.Match) -> str:
         if match[2] not in parts:
@@ -385,9 +416,9 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 
 
 def view_mixtures(table: pl.DataFrame) -> str:
-    heads = ["mixture", "role", "seeds", "search, FLOPs", "minutes", "the others", "I", "II", "steps"]
-    rows = []
-    for row in table.iter_rows(named=True):
+    heads = ["mixture", "role", "seeds", "FLOPs", "minutes", "the others", "I", "II", "steps"]
+    rows, shown = [], pl.col("mixture").str.contains("_(transfer|mariner|bimix_4)$") | (pl.col("role") != "")
+    for row in table.filter(shown).iter_rows(named=True):
         cells = [percent(row[name]) for name in ("others", "I", "II")]
         cost = [f"{row['flops']:.2g}", f"{row['minutes']:.0f}"] if row["flops"] else ["0", "0"]
         steps = "never" if row["steps"] is None else f"{row['steps']:.2f}"
@@ -462,7 +493,10 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
         }
         line = [rows[name] for name in ("4", "8", "12")]
         axes.plot(
-            [100 * row["others"] for row in line], [-100 * row["I"] for row in line], color="#000000", linewidth=0.8
+            [100 * np.expm1(row["others"]) for row in line],
+            [-100 * np.expm1(row["I"]) for row in line],
+            color="#000000",
+            linewidth=0.8,
         )
         for name, row in rows.items():
             if name == REFERENCE:
@@ -472,8 +506,8 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
             colour, marker = kinds[kind]
             face = colour if row["role"] else "white"
             axes.plot(
-                100 * row["others"],
-                -100 * row["I"],
+                100 * np.expm1(row["others"]),
+                -100 * np.expm1(row["I"]),
                 marker=marker,
                 color=colour,
                 markerfacecolor=face,
@@ -483,11 +517,11 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
                 three = proof.weights(triple, "I")
                 base = proof.first(REFERENCE, three)
                 ends = [
-                    -100 * np.log(value / base)
+                    100 * (1 - value / base)
                     for seed, value in proof.objective("tiny", three, [row["mixture"]])[row["mixture"]].items()
                     if seed in FRESH
                 ]
-                axes.plot([100 * row["others"]] * 2, [min(ends), max(ends)], color=colour, linewidth=0.8)
+                axes.plot([100 * np.expm1(row["others"])] * 2, [min(ends), max(ends)], color=colour, linewidth=0.8)
         axes.set_title(f"{triple}: {', '.join(proof.triples[triple])}", fontsize=figures.SMALL)
     for axes in panels[-1]:
         axes.set_xlabel("the others lose, %")
