@@ -23,7 +23,12 @@ from bimix.command import COMMANDS
 from bimix.settings.typed import accepted
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted(
+    [
+        *(ROOT / name for name in ("README.md", "CHANGELOG.md", "tests/benchmarks/README.md")),
+        *(ROOT / "docs").glob("*.md"),
+    ]
+)
 COLUMNS = 110
 
 # What config.yaml and the pages call "your copy".

@@ -9,18 +9,17 @@ from bimix.settings.typed import allowed, branches, definitions, resolved, schem
 
 HEAD = """# Every key of the config
 
-This page is made by `python workflow/scripts/document_config.py` from the
-[models](../workflow/scripts/bimix/settings/models.py) and the [defaults](../workflow/defaults.yaml); a test
-says if it is stale. Your file holds only what differs:
+What each key means, its default, and what it may hold. Your file holds only what differs:
 
 - `workflow/defaults.yaml` lies beneath, then `config.yaml`, then each file given with `--configfile`,
   then `--config`. Blocks are merged key by key; a list replaces a list.
-- `python workflow/scripts/check_config.py mine.yaml` says what is wrong with a file, all at once, with
-  file, line and key.
-- A stranger's config is a program: Snakemake runs the code that a file of `--configfile` may hold under
-  `__use_yte__`, before this workflow sees it. `check_config.py` runs nothing: call it first.
-- Keys that begin with `x-` are for anchors of YAML; nothing reads them.
-- `-` as a default: the key may be left out, and then nothing is done of its kind.
+- `python workflow/scripts/check_config.py mine.yaml` reports all faults of a file at once, and runs nothing.
+  Call it first for a stranger's config: Snakemake runs the code that a file of `--configfile` may hold under
+  `__use_yte__`, before this workflow sees it.
+- Keys that begin with `x-` are for anchors of YAML. `-` as a default: what the key is for is not done.
+
+`python workflow/scripts/document_config.py` makes this page from the
+[models](../workflow/scripts/bimix/settings/models.py) and the [defaults](../workflow/defaults.yaml).
 """
 
 # The datasets' blocks have sections of their own; what they change of another section stands there.
@@ -48,17 +47,20 @@ class Row(NamedTuple):
 
 def page(defaults: dict) -> str:
     """The whole page."""
-    parts, shown = [HEAD], set()
+    single, parts, shown = [], [], set()
     for name, own in schema_of_config()["properties"].items():
-        rows = list(rows_below(own, defaults.get(name), "")) or [row(name, own, defaults.get(name), False)]
-        parts += [table(f"## `{name}`", own["description"], rows)] * (name != "datasets")
+        rows = list(rows_below(own, defaults.get(name), ""))
+        if rows:
+            parts.append(table(f"## `{name}`", own["description"], rows))
+        elif name != "datasets":  # its blocks have sections of their own, below
+            single.append(row(name, own, defaults.get(name), False))
         shown |= {one._replace(key=f"{name}/{one.key}", default=f"that of `{name}/{one.key}`") for one in rows}
     for model, title in (("Dataset", "## A dataset of text"), ("Observed", "## A dataset of losses")):
         rows = [inherited(one, defaults) for one in rows_below(definitions()[model], None, "")]
         again = ", ".join(f"`{one.key}`" for one in rows if one in shown and one.key.count("/") < 2)
         parts.append(table(title, OF_DATASETS[model].format(again), [one for one in rows if one not in shown]))
         shown |= set(rows)
-    return "\n".join(parts)
+    return "\n".join([HEAD, table("## Keys outside all blocks", "Each has one value.", single), *parts])
 
 
 def editor_schema() -> dict:
