@@ -9,16 +9,10 @@ SMALL, LARGE = {"_cores": 1, "gpu": 1, "runtime": 60}, {"_cores": 8, "gpu": 8, "
 JOBS = [("pretrain_model", SMALL)] * 3 + [("fit_law", {"_cores": 1})] + [("train_swarm", SMALL), ("train_swarm", LARGE)]
 
 
-def test_jobs_alike_that_all_fit_in_the_queue_pass() -> None:
+def test_arrays_take_jobs_alike_that_all_fit_in_the_queue_and_no_others() -> None:
     check_arrays("pretrain_model; fit_law", JOBS, 6)
-
-
-def test_a_queue_shorter_than_the_call_is_refused() -> None:
     with pytest.raises(InputError, match=r"has 6 jobs and submits 5 at once.*--jobs 6 --max-jobs-per-timespan 6/1s"):
         check_arrays("pretrain_model", JOBS, 5)
-
-
-@pytest.mark.parametrize("named", ["train_swarm", "fit_law,train_swarm", "all"])
-def test_jobs_of_a_rule_that_need_different_resources_are_refused(named: str) -> None:
-    with pytest.raises(InputError, match=r"jobs of train_swarm differ in cores \(1, 8\)"):
-        check_arrays(named, JOBS, 100)
+    for named in ("train_swarm", "fit_law,train_swarm", "all"):
+        with pytest.raises(InputError, match=r"jobs of train_swarm differ in cores \(1, 8\)"):
+            check_arrays(named, JOBS, 100)

@@ -66,6 +66,9 @@ def names(trainings) -> list[tuple[str, str, str]]:
 
 def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
     assert names(searched_with(own, "bimix")) == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
+    found_with_itself = Dataset(copy.deepcopy(CONFIG), "own")
+    found_with_itself.block["groups"]["entropy"] = ["se", "bimix"]
+    assert [name for _, _, name in names(searched_with(found_with_itself, "bimix"))] == ["se", "bimix"]
     swarm = searched_with(own, "regmix")
     assert names(swarm) == [("swarm", "tiny", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
@@ -83,11 +86,6 @@ def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:
         ("doge", "tiny", "doge"),
     ]
     assert [training.recipe["steps"] for training in found] == [60, 100, 100, 100, 60]
-
-
-def test_a_mixture_found_with_itself_comes_to_an_end(own: Dataset) -> None:
-    own.block["groups"]["entropy"] = ["se", "bimix"]
-    assert names(searched_with(own, "bimix")) == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "bimix")]
 
 
 def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:

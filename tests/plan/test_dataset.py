@@ -78,30 +78,30 @@ def test_the_size_of_a_fit_is_counted_from_the_config(own: Dataset) -> None:
     assert inputs.intervals(own, "tiny", "bimix", "swarm") == ["results/own/laws/tiny/bimix/swarm/intervals.csv"]
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path, ending: str) -> None:
-    path = tmp_path / f"losses [1].{ending}"  # a name, and no glob
-    block = {
-        "observations": {"losses": str(path)},
-        "groups": {"all": [], "some": ["1", "3"]},
-        "optimum": {"model": "observed", "group": "all"},
-    }
-    seen = Dataset({"datasets": {"seen": block}}, "seen")
-    assert seen.fitted_size() == (0, 0)  # no such file
-    table = pl.DataFrame({"mixture": [1, 1, 2, 3], "step": [10, 20, 10, 10], "loss": [1.0] * 4})
-    table.write_csv(path) if ending == "csv" else table.write_parquet(path)
-    assert seen.fitted_size() == (3, 2)
-    block["optimum"]["group"] = "some"
-    assert seen.fitted_size() == (2, 2)
-    assert not seen.observes_sizes
-    for number, (sizes, several) in enumerate((([5, 5, 5, 5], False), ([5, 5, 7, 5], False), ([5, 5, 5, 7], True))):
-        sized = table.with_columns(parameters=pl.Series(sizes))
-        sized.write_csv(path) if ending == "csv" else sized.write_parquet(path)
-        os.utime(path, ns=(0, 10**9 * number))
-        assert seen.observes_sizes == several
-    path.write_text("no table")
-    os.utime(path, ns=(0, 10**18))
-    assert seen.fitted_size() == (0, 0)
+def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path) -> None:
+    for ending in ("csv", "parquet"):
+        path = tmp_path / f"losses [1].{ending}"  # a name, and no glob
+        block = {
+            "observations": {"losses": str(path)},
+            "groups": {"all": [], "some": ["1", "3"]},
+            "optimum": {"model": "observed", "group": "all"},
+        }
+        seen = Dataset({"datasets": {"seen": block}}, "seen")
+        assert seen.fitted_size() == (0, 0)  # no such file
+        table = pl.DataFrame({"mixture": [1, 1, 2, 3], "step": [10, 20, 10, 10], "loss": [1.0] * 4})
+        table.write_csv(path) if ending == "csv" else table.write_parquet(path)
+        assert seen.fitted_size() == (3, 2)
+        block["optimum"]["group"] = "some"
+        assert seen.fitted_size() == (2, 2)
+        assert not seen.observes_sizes
+        for number, (sizes, several) in enumerate((([5, 5, 5, 5], False), ([5, 5, 7, 5], False), ([5, 5, 5, 7], True))):
+            sized = table.with_columns(parameters=pl.Series(sizes))
+            sized.write_csv(path) if ending == "csv" else sized.write_parquet(path)
+            os.utime(path, ns=(0, 10**9 * number))
+            assert seen.observes_sizes == several
+        path.write_text("no table")
+        os.utime(path, ns=(0, 10**18))
+        assert seen.fitted_size() == (0, 0)
 
 
 def test_the_pools_of_a_group_are_those_of_the_runs_that_laws_are_fitted_to(own: Dataset) -> None:
@@ -206,19 +206,17 @@ def test_what_needs_one_size_is_left_out(sized: Dataset) -> None:
     assert drawn == {"results/own/figures/perplexity_large_compare.svg"}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_without_runs_of_the_large_size_there_is_no_score_of_them(sized: Dataset) -> None:
+    assert inputs.large_runs(sized)
+    for change in (
         lambda config, block: block["compare"].update(model="small"),
         lambda config, block: block["compare"]["mixtures"].pop(),
         lambda config, block: config["models"]["large"]["shape"].update(layers=2),
-    ],
-)
-def test_without_runs_of_the_large_size_there_is_no_score_of_them(sized: Dataset, change) -> None:
-    assert inputs.large_runs(sized)
-    change(sized.config, sized.block)
-    assert not inputs.large_runs(sized)
-    assert not [path for path in targets(sized)["tables"] if path.endswith("sizes.csv")]
+    ):
+        config = copy.deepcopy(SIZES)
+        change(config, config["datasets"]["own"])
+        assert not inputs.large_runs(Dataset(config, "own"))
+        assert not [path for path in targets(Dataset(config, "own"))["tables"] if path.endswith("sizes.csv")]
 
 
 # Mixtures in stages

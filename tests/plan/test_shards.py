@@ -56,19 +56,16 @@ def files(shards: Shards, split: str) -> list[str]:
     return [path for shard in shards.of(split) for path in shard.files]
 
 
-@pytest.mark.parametrize(
-    ("validation", "by_hash"),
-    [
+def test_validation_is_a_share_or_files(config: dict) -> None:
+    for validation, by_hash in (
         ({"share": 0.1}, True),
         ("val.jsonl", False),
         ({"share": "share.jsonl", "tokens": ["a.jsonl"]}, False),  # two domains of these names
-    ],
-)
-def test_validation_is_a_share_or_files(config: dict, validation: object, by_hash: bool) -> None:
-    config["datasets"]["own"]["corpus"]["validation"] = validation
-    own = Dataset(config, "own")
-    assert held_by_hash(own) == by_hash
-    assert tokenizer_hashes(own) == ([] if by_hash else ["results/own/held_out.hashes"])
+    ):
+        config["datasets"]["own"]["corpus"]["validation"] = validation
+        own = Dataset(config, "own")
+        assert held_by_hash(own) == by_hash
+        assert tokenizer_hashes(own) == ([] if by_hash else ["results/own/held_out.hashes"])
 
 
 def test_splits_by_hash_share_their_shards(config: dict) -> None:
@@ -93,19 +90,12 @@ def test_files_by_domain_have_shards_by_domain(config: dict) -> None:
     assert len(files(shards, "train")) == 5 and len(shards.inputs("train")) == 4
 
 
-@pytest.mark.parametrize(("megabytes", "threads"), [(1.5, 1), (64, 2)])
-def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(
-    config: dict, megabytes: float, threads: int
-) -> None:
-    shards = read(config, harvest={"a": {"megabytes": megabytes}, "b": {"megabytes": 1}})
-    assert files(shards, "train") == ["results/own/corpus/a.jsonl", "results/own/corpus/b.jsonl"]
-    assert shards.threads("a.a") == threads
-    assert shards.made_inputs("train") == shards.inputs("train")
-
-
-def test_two_shards_of_one_name_are_refused(config: dict) -> None:
-    with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
-        read(config, train=["x/f.jsonl", "y/f.jsonl"])
+def test_a_harvest_is_read_from_the_results_and_says_how_large_it_will_be(config: dict) -> None:
+    for megabytes, threads in ((1.5, 1), (64, 2)):
+        shards = read(config, harvest={"a": {"megabytes": megabytes}, "b": {"megabytes": 1}})
+        assert files(shards, "train") == ["results/own/corpus/a.jsonl", "results/own/corpus/b.jsonl"]
+        assert shards.threads("a.a") == threads
+        assert shards.made_inputs("train") == shards.inputs("train")
 
 
 def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace: Path) -> None:
@@ -127,25 +117,24 @@ def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace:
     assert open_shards(own, planning=False, runs_jobs=True) == again  # a job without one plans by itself
 
 
-@pytest.mark.parametrize("kind", ["share", "files"])
 def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_of_training(
-    config: dict, workplace: Path, kind: str
+    config: dict, workplace: Path
 ) -> None:
     (workplace / "tasks.jsonl").write_bytes(b"x")
-    validation = {"share": {"share": 0.1}, "files": "raw/part1/*.jsonl"}[kind]
-    settings = {"validation": validation, "train": "raw/part0/*.jsonl"}
-    before = read(config, **settings).by_name
-    shards = read(config, **settings, validation_only={"tasks": "tasks.jsonl"})
-    assert shards.dataset.only_measured == ["tasks"]
-    added = Shard("validation.tasks.tasks", "validation", "tasks", ("tasks.jsonl",))
-    assert shards.by_name == before | {added.name: added}  # nothing else is tokenised again but for the hashes
-    assert "tasks.jsonl" in files(shards, "validation") and "tasks.jsonl" not in files(shards, "train")
-    assert shards.domains(added.name) == ["tasks"]
-    for name, shard in shards.by_name.items():
-        trains = shard.split != "validation"
-        assert shards.hashes(name) == (["results/own/held_out.hashes"] if trains else [])
-        assert not trains or shards.domains(name) == ["a", "b"]
-    assert tokenizer_hashes(shards.dataset) == ["results/own/held_out.hashes"]
+    for validation in ({"share": 0.1}, "raw/part1/*.jsonl"):
+        settings = {"validation": validation, "train": "raw/part0/*.jsonl"}
+        before = read(copy.deepcopy(config), **settings).by_name
+        shards = read(copy.deepcopy(config), **settings, validation_only={"tasks": "tasks.jsonl"})
+        assert shards.dataset.only_measured == ["tasks"]
+        added = Shard("validation.tasks.tasks", "validation", "tasks", ("tasks.jsonl",))
+        assert shards.by_name == before | {added.name: added}  # nothing else is tokenised again but for the hashes
+        assert "tasks.jsonl" in files(shards, "validation") and "tasks.jsonl" not in files(shards, "train")
+        assert shards.domains(added.name) == ["tasks"]
+        for name, shard in shards.by_name.items():
+            trains = shard.split != "validation"
+            assert shards.hashes(name) == (["results/own/held_out.hashes"] if trains else [])
+            assert not trains or shards.domains(name) == ["a", "b"]
+        assert tokenizer_hashes(shards.dataset) == ["results/own/held_out.hashes"]
 
 
 def test_domains_in_another_order_are_the_same_shards(config: dict) -> None:
@@ -193,16 +182,14 @@ def find(looks: bool = True, writes: bool = True) -> list[str]:
     return versions_of(Dataset(CONFIG, "own"), looks, writes)(SHARD)
 
 
-def test_what_was_never_tokenised_and_what_is_as_it_was_has_no_version(raw: Path) -> None:
-    assert find() == []
-    replace(raw, "six")
-    Path("results/own/shards/train/a/report.json").unlink()
-    assert find() == []
-    assert not Path("results/own/contents").exists()
-
-
 def test_other_text_under_an_old_time_is_a_version_that_stays(raw: Path) -> None:
+    assert find() == []  # as it was
     replace(raw, "six")
+    report = Path("results/own/shards/train/a/report.json")
+    tokenised_before = report.read_text()
+    report.unlink()
+    assert find() == [] and not Path("results/own/contents").exists()  # was never tokenised
+    report.write_text(tokenised_before)
     changed = [digest_file(raw)]
     assert find(writes=False) == changed and not Path("results/own/contents").exists()
     assert find() == changed
@@ -239,9 +226,7 @@ def test_versions_decide_a_shard_and_all_that_reads_the_text(raw: Path) -> None:
 
 
 def test_files_of_tokenizer_and_tasks_are_known_by_their_bytes(raw: Path) -> None:
-    tasks = {
-        "near": {"kind": "qa", "items": str(raw), "shots": "hf://far/x.jsonl"},
-    }
+    tasks = {"near": {"kind": "qa", "items": str(raw), "shots": "hf://far/x.jsonl"}}
     own = Dataset({"datasets": {"own": {"downstream": {"tasks": tasks}}}}, "own")
     for text in ("one", "six"):
         replace(raw, text)
@@ -256,55 +241,36 @@ def listed(patterns: str | list[str]) -> list[tuple[str, str, int]]:
     return list(planning.raw_files(patterns, 10**6, "config: datasets/own/corpus/train"))
 
 
-def test_a_glob_takes_files_in_order_with_their_bytes() -> None:
-    files = listed("raw/*/*.jsonl")
-    assert [name for name, _, _ in files] == [f"part{n % 2}.file{n}" for n in (0, 2, 4, 1, 3, 5)]
-    assert [size for _, _, size in files] == [1, 3, 5, 2, 4, 6]
+def test_globs_lists_and_names_stand_for_files_in_order_with_their_bytes(workplace: Path) -> None:
+    """A file that is not there, or says no bytes, fills a shard."""
+    found = listed("raw/*/*.jsonl")
+    assert [name for name, _, _ in found] == [f"part{n % 2}.file{n}" for n in (0, 2, 4, 1, 3, 5)]
+    assert [size for _, _, size in found] == [1, 3, 5, 2, 4, 6]
     assert listed(["raw/part1/file?.jsonl"])[0][0] == "file1"
-
-
-def test_one_file_fills_a_shard_before_it_is_there() -> None:
-    named = ["https://host/x.jsonl?part=1", "made/later.jsonl"]
+    named = ["https://host/x.jsonl?part=1", "made/later.jsonl"]  # this question mark is no glob
     assert [size for _, _, size in listed(named)] == [10**6, 10**6]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "glob"),
-    [
-        ("a*.txt", True),
-        ("a?.txt", True),
-        ("a[0-9]", True),
-        ("https://h/a?b=1", False),
-        ("https://h/*", True),
-        ("a", False),
-    ],
-)
-def test_a_question_mark_of_an_address_is_no_glob(pattern: str, glob: bool) -> None:
-    assert planning.has_wildcards(pattern) == glob
-
-
-def test_a_list_names_files_and_their_bytes(workplace: Path) -> None:
+    assert all(map(planning.has_wildcards, ("a*.txt", "a?.txt", "a[0-9]", "https://h/*")))
+    assert not any(map(planning.has_wildcards, ("https://h/a?b=1", "a")))
     (workplace / "list").write_text("data/one/a.jsonl\t40\ndata/two/b.jsonl\n")
-    assert (listed("@list")) == [("one.a", "data/one/a.jsonl", 40), ("two.b", "data/two/b.jsonl", 10**6)]
+    assert listed("@list") == [("one.a", "data/one/a.jsonl", 40), ("two.b", "data/two/b.jsonl", 10**6)]
     (workplace / "list").write_text("/disk/a.jsonl\t1\nhttp://host/b.jsonl\t2\n")
     assert [path for _, path, _ in listed("@list")][1] == "http://host/b.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "sentence"),
-    [
-        ("none/*.jsonl", "datasets/own/corpus/train: no file matches 'none/.*"),
-        ("@empty", "datasets/own/corpus/train: no file matches '@empty'"),
-        ("@missing", "datasets/own/corpus/train: 'missing' cannot be read as a list of files"),
-        ("@bad", "datasets/own/corpus/train: 'bad' cannot be read as a list of files .invalid literal"),
-        ("https://host/*.jsonl", "datasets/own/corpus/train: 'https://host/.*' cannot be listed"),
-    ],
-)
-def test_what_stands_for_no_file_is_refused_with_its_key(workplace: Path, pattern: str, sentence: str) -> None:
+def test_what_stands_for_no_file_and_names_that_meet_are_refused_with_their_key(config: dict, workplace: Path) -> None:
     (workplace / "empty").write_text("")
     (workplace / "bad").write_text("a.jsonl\t40 kB")
-    with pytest.raises(InputError, match=sentence):
-        (listed(pattern))
+    for pattern, sentence in (
+        ("none/*.jsonl", "no file matches 'none/.*"),
+        ("@empty", "no file matches '@empty'"),
+        ("@missing", "'missing' cannot be read as a list of files"),
+        ("@bad", "'bad' cannot be read as a list of files .invalid literal"),
+        ("https://host/*.jsonl", "'https://host/.*' cannot be listed"),
+    ):
+        with pytest.raises(InputError, match=f"datasets/own/corpus/train: {sentence}"):
+            listed(pattern)
+    with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
+        read(config, train=["x/f.jsonl", "y/f.jsonl"])
 
 
 def test_a_digest_stands_for_a_list(config: dict) -> None:

@@ -26,26 +26,20 @@ from bimix.plan.sources import (
 from bimix.settings.complete import unsearched
 
 
-@pytest.mark.parametrize(
-    ("mixture", "rule"),
-    [
-        ("baseline", "mix_tokens"),
-        ("uniform", "mix_uniform"),
-        ("vne", "mix_entropy"),
-        ("mine", "mix_given"),
-        ("published_doremi", "mix_published"),
-        ("swarm_0002", "mix_swarm"),
-        ("doremi", "mix_given"),
-        ("doge", "mix_given"),
-        *((law, "optimize_mixture") for law in LAWS),
-        *((f"{law}_swarm", "optimize_mixture") for law in LAWS),
-    ],
-)
-def test_every_mixture_has_its_rule(config: dict, mixture: str, rule: str) -> None:
+def test_every_mixture_has_its_rule(config: dict) -> None:
     own = Dataset(config, "own")
-    assert own.source(mixture).rule == rule
-    assert (own.fit(mixture) is None) == (rule != "optimize_mixture")
-    assert re.fullmatch(constraint(config, rule), mixture)
+    rules = {"baseline": "mix_tokens", "uniform": "mix_uniform", "vne": "mix_entropy", "mine": "mix_given"}
+    rules |= {
+        "published_doremi": "mix_published",
+        "swarm_0002": "mix_swarm",
+        "doremi": "mix_given",
+        "doge": "mix_given",
+    }
+    rules |= {f"{law}{swarm}": "optimize_mixture" for law in LAWS for swarm in ("", "_swarm")}
+    for mixture, rule in rules.items():
+        assert own.source(mixture).rule == rule
+        assert (own.fit(mixture) is None) == (rule != "optimize_mixture")
+        assert re.fullmatch(constraint(config, rule), mixture)
 
 
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
@@ -57,21 +51,18 @@ def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
     assert observed_names(config) == ["m0", "m1", "m2"]
 
 
-@pytest.mark.parametrize(
-    ("mixture", "block"),
-    [
+def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:
+    own, block = Dataset(config, "own"), config["datasets"]["own"]
+    for mixture, left_out in (
         ("swarm_0003", None),
         ("seven", None),
         ("doge", "reweighting"),
         ("published_x", "published"),
         ("mine", "mixture_files"),
-    ],
-)
-def test_a_mixture_that_nothing_makes_is_refused(config: dict, mixture: str, block: str | None) -> None:
-    if block:
-        del config["datasets"]["own"][block]
-    with pytest.raises(InputError, match=f"config: datasets/own: no mixture '{mixture}'"):
-        Dataset(config, "own").source(mixture)
+    ):
+        block.pop(left_out, None)
+        with pytest.raises(InputError, match=f"config: datasets/own: no mixture '{mixture}'"):
+            own.source(mixture)
 
 
 def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> None:
@@ -90,40 +81,34 @@ def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> No
         Dataset(config, "own").source("bimix_swarm")
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_a_swarm_below_the_least_runs_is_refused(config: dict, law: str) -> None:
-    least = LAWS[law].least_runs(3)
-    config["datasets"]["own"]["swarm"]["runs"] = least
-    assert Dataset(config, "own").fit(f"{law}_swarm").law == law
-    config["datasets"]["own"]["swarm"]["runs"] = least - 1
-    sentence = (
-        f"swarm/runs: '{law}_swarm' needs a swarm of {least} runs at least for 3 domains; `swarm` has {least - 1}"
-    )
-    with pytest.raises(InputError, match=sentence):
-        Dataset(config, "own").source(f"{law}_swarm")
+def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
+    own, swarm = Dataset(config, "own"), config["datasets"]["own"]["swarm"]
+    for law, entry in LAWS.items():
+        swarm["runs"] = least = entry.least_runs(3)
+        assert own.fit(f"{law}_swarm").law == law
+        swarm["runs"] = least - 1
+        sentence = f"'{law}_swarm' needs a swarm of {least} runs at least for 3 domains; `swarm` has {least - 1}"
+        with pytest.raises(InputError, match=f"swarm/runs: {sentence}"):
+            own.source(f"{law}_swarm")
 
 
-@pytest.mark.parametrize(
-    ("methods", "optimise", "swarm", "best"),
-    [
+def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(config: dict) -> None:
+    for methods, optimise, swarm, best in (
         (["bimix"], ["bimix"], True, ["best"]),
         (["exponential"], ["bimix"], True, ["best_swarm"]),
         (["exponential"], ["exponential"], True, ["best"]),  # fitted to the group, and no swarm is trained for it
         (["exponential"], ["exponential"], False, ["best"]),
         (["exponential", "exponential_swarm"], ["exponential"], True, ["best", "best_swarm"]),
         (["baseline", "ce"], ["bimix"], True, []),
-    ],
-)
-def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(
-    config: dict, methods: list[str], optimise: list[str], swarm: bool, best: list[str]
-) -> None:
-    block = config["datasets"]["own"]
-    block["methods"], config["laws"]["optimise"] = methods, optimise
-    if not swarm:
-        del block["swarm"], block["groups"]["swarm"]
-    assert [name for name in unsearched(config, "own") if name.startswith("best")] == best
-    for name in best:
-        assert Dataset(config, "own").source(name).rule == "mix_best"
+    ):
+        own = copy.deepcopy(config)
+        block = own["datasets"]["own"]
+        block["methods"], own["laws"]["optimise"] = methods, optimise
+        if not swarm:
+            del block["swarm"], block["groups"]["swarm"]
+        assert [name for name in unsearched(own, "own") if name.startswith("best")] == best, methods
+        for name in best:
+            assert Dataset(own, "own").source(name).rule == "mix_best"
 
 
 def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_reference(config: dict) -> None:
@@ -176,7 +161,7 @@ def dataset_of(block: dict) -> Dataset:
     return Dataset({"datasets": {"d": block}}, "d")
 
 
-def test_a_group_has_all_runs_before_a_round(block: dict) -> None:
+def test_a_group_has_all_runs_before_a_round_and_a_budget_of_runs_bounds_it(block: dict) -> None:
     assert groups_of(block) == {
         "search_0": START,
         "search_1": [*START, "round1"],
@@ -185,9 +170,6 @@ def test_a_group_has_all_runs_before_a_round(block: dict) -> None:
     }
     assert search_names(block) == ["round1", "round2", "round3", "found"]
     assert search_runs(block) == groups_of(block)["search"]
-
-
-def test_rounds_of_two_and_a_budget_of_runs(block: dict) -> None:
     block["search"] |= {"of": 2, "budget": 8}
     assert groups_of(block)["search"] == [*START, "round1", "round1_2", "round2", "round2_2"]
     assert round_of("round12_2") == 12 and round_of("rounds") is None
@@ -235,9 +217,6 @@ def test_a_constraint_takes_its_names_and_no_others() -> None:
     dotted = names_under(PARTS, "groups", but=["swarm"])
     assert [bool(re.fullmatch(dotted, name)) for name in ("entropy", "all", "swarm", "entro")] == [1, 1, 0, 0]
     assert re.fullmatch(one_of(["a.b"]), "a.b") and not re.fullmatch(one_of(["a.b"]), "acb")
-
-
-def test_datasets_are_told_apart_by_what_they_have() -> None:
     assert datasets_with(PARTS, "tokenizer/train") == "web"
     assert datasets_with(PARTS, "tokenizer", but="tokenizer/train") == "given"
     assert datasets_with(PARTS, "groups") == "web|given"

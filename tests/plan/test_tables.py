@@ -9,29 +9,22 @@ from bimix.optimum.objective import objective_block
 from bimix.tables import read_json, read_numbers, read_size
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ('{"a": 0.1, "a": 0.5}', "the JSON given: the key 'a' stands there twice in one object"),
-        ('{"a": ' + "9" * 5000 + "}", "the JSON given: the value of 'a' is inf: it must be a finite number"),
-        ('{"a": ' + "9" * 400 + "}", "the JSON given: the value of 'a' is inf: it must be a finite number"),
-        (
-            '{"a": ' + "[" * 100_000 + "]" * 100_000 + "}",
-            "the JSON given is not valid JSON: its lists or objects lie too",
-        ),
-        ('{"a": 0.1', "the JSON given is not valid JSON"),
+def test_numbers_that_cannot_be_meant(tmp_path):
+    given, infinite = "the JSON given", "the value of 'a' is inf: it must be a finite number"
+    for text, words in (
+        ('{"a": 0.1, "a": 0.5}', f"{given}: the key 'a' stands there twice in one object"),
+        ('{"a": ' + "9" * 5000 + "}", f"{given}: {infinite}"),
+        ('{"a": ' + "9" * 400 + "}", f"{given}: {infinite}"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", f"{given} is not valid JSON: its lists or objects lie too"),
+        ('{"a": 0.1', f"{given} is not valid JSON"),
         ('{"a": NaN}', "the value of 'a' is nan"),
-    ],
-)
-def test_numbers_that_cannot_be_meant(tmp_path, text, words):
-    with pytest.raises(InputError) as error:
-        read_numbers(text)
-    assert words in str(error.value)
-    path = tmp_path / "n.json"
-    path.write_text(text)
-    with pytest.raises(InputError) as error:
-        read_numbers(path)
-    assert words.replace("the JSON given", str(path)) in str(error.value)
+    ):
+        path = tmp_path / "n.json"
+        path.write_text(text)
+        for source, said in ((text, words), (path, words.replace(given, str(path)))):
+            with pytest.raises(InputError) as error:
+                read_numbers(source)
+            assert said in str(error.value)
 
 
 def test_families_and_sizes_are_read_alike(tmp_path):

@@ -26,50 +26,44 @@ def mapped(config: dict, files: dict) -> None:
     demo(config)["corpus"] = own | {"train": files}
 
 
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("a/b", "must not hold '/'"),
-        ("a\n", r"must not hold '\n'"),
-        ("{x}", "must not hold '{'"),
-        ("<i>h", "<i> stands for a path in Snakemake"),
-        ("-x", "would be read as a flag"),
-        ("..", "the system's name for a folder"),
-        ("", "must have a letter"),
-        ("é" * 101, "longer than 200 bytes"),
-        ("\ud800", r"must not hold '\ud800'"),
-        ("\x1b[31m", "must not hold '\\x1b'"),
-    ],
-)
-def test_a_domain_that_cannot_be_a_file_is_refused(name: str, reason: str) -> None:
-    lines = said(whole(lambda c: demo(c)["domains"].append(name)))
-    assert sum(line.startswith("datasets/demo/domains: ") and reason in line for line in lines) == 1, lines
-    "".join(lines).encode()  # can be printed
+NO_NAMES = [
+    ("a/b", "must not hold '/'"),
+    ("a\n", r"must not hold '\n'"),
+    ("{x}", "must not hold '{'"),
+    ("<i>h", "<i> stands for a path in Snakemake"),
+    ("-x", "would be read as a flag"),
+    ("..", "the system's name for a folder"),
+    ("", "must have a letter"),
+    ("é" * 101, "longer than 200 bytes"),
+    ("\ud800", r"must not hold '\ud800'"),
+    ("\x1b[31m", "must not hold '\\x1b'"),
+]
+NAMES = ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
 
 
-@pytest.mark.parametrize(
-    "name", ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
-)
-def test_any_other_printable_name_is_taken(name: str) -> None:
-    def rename(config: dict) -> None:
-        block = demo(config)
-        block["domains"][0] = name
-        block["corpus"]["harvest"][name] = block["corpus"]["harvest"].pop("cpp")
+def test_a_domain_that_cannot_be_a_file_is_refused_and_any_other_printable_name_is_taken() -> None:
+    for name, reason in NO_NAMES:
+        lines = said(whole(lambda c, name=name: demo(c)["domains"].append(name)))
+        assert sum(line.startswith("datasets/demo/domains: ") and reason in line for line in lines) == 1, lines
+        "".join(lines).encode()  # can be printed
+    for name in NAMES:
+        config = whole()
+        demo(config)["domains"][0] = name
+        demo(config)["corpus"]["harvest"][name] = demo(config)["corpus"]["harvest"].pop("cpp")
+        assert said(config) == [], name
 
-    assert said(whole(rename)) == []
 
-
-@pytest.mark.parametrize("heads", [1, 2, 3, 8])
-def test_shapes_are_refused_where_the_model_refuses_them(heads: int) -> None:
-    refused, possible = [], []
-    for width in range(1, 70):
-        refused += [width] * bool(list(check_shape(models.Shape(layers=1, width=width, heads=heads))))
-        try:
-            Shape(layers=1, width=width, heads=heads, vocabulary=100)
-            possible.append(width)
-        except ValueError:
-            continue
-    assert possible and sorted(refused + possible) == list(range(1, 70))
+def test_shapes_are_refused_where_the_model_refuses_them() -> None:
+    for heads in (1, 2, 3, 8):
+        refused, possible = [], []
+        for width in range(1, 70):
+            refused += [width] * bool(list(check_shape(models.Shape(layers=1, width=width, heads=heads))))
+            try:
+                Shape(layers=1, width=width, heads=heads, vocabulary=100)
+                possible.append(width)
+            except ValueError:
+                continue
+        assert possible and sorted(refused + possible) == list(range(1, 70)), heads
 
 
 def test_what_is_odd_but_possible_is_remarked() -> None:
@@ -85,14 +79,11 @@ def test_what_is_odd_but_possible_is_remarked() -> None:
     assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
 
 
-def test_what_no_law_can_be_fitted_to_is_no_fault_where_it_is_not_built() -> None:
-    config = whole(lambda c: demo(c)["groups"].update(entropy=["se"]))
+def test_what_is_no_fault() -> None:
+    config = whole(lambda c: demo(c)["groups"].update(entropy=["se"]))  # no law can be fitted to it
     assert said(config) == [] and len(said(config, wanted=["demo"])) == 1
-
-
-def test_paths_in_a_list_are_no_names_of_domains() -> None:
-    config = whole(lambda c: mapped(c, ["a.jsonl", "b.jsonl"]) or demo(c)["corpus"].update(domain_field="set"))
-    assert said(config) == []
+    listed = whole(lambda c: mapped(c, ["a.jsonl", "b.jsonl"]) or demo(c)["corpus"].update(domain_field="set"))
+    assert said(listed) == []  # paths in a list are no names of domains
 
 
 def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,19 +133,19 @@ def observed(folder: Path, **block: object) -> dict:
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
 
 
-@pytest.mark.parametrize("name", ["transfer", "bimix_swarm"])
 def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
-    for table, row in (("losses.csv", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures.csv", f"{name},0.4,0.6\n")):
-        with Path(table).open("a") as lines:
-            lines.write(row)
-    assert said(config, wanted=["mine"]) == []
-    config["datasets"]["mine"]["compare"]["mixtures"] = [name, "0"]
-    (line,) = said(config, wanted=["mine"])
-    assert f"compare/mixtures: '{name}' is what a law finds now, and a run of that name may have had other" in line
+    for name in ("transfer", "bimix_swarm"):
+        config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
+        for table, row in (("losses", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures", f"{name},0.4,0.6\n")):
+            with Path(f"{table}.csv").open("a") as lines:
+                lines.write(row)
+        assert said(config, wanted=["mine"]) == []
+        config["datasets"]["mine"]["compare"]["mixtures"] = [name, "0"]
+        (line,) = said(config, wanted=["mine"])
+        assert f"compare/mixtures: '{name}' is what a law finds now, and a run of that name may have had other" in line
 
 
 def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +159,9 @@ def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, mo
     assert "observations: mixtures.csv: column 'run' holds no numbers" in line
 
 
-def test_losses_of_several_sizes_have_no_curve_and_one_law(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_of_several_sizes_have_no_curve_and_one_law_and_metrics_are_taken_with_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     config = observed(tmp_path)
     rows = [f"{m},{s},{100 * s},{d},3,{9 * s}" for m, s in ((0, 10), (1, 20)) for d in ("web", "code")]
@@ -177,11 +170,6 @@ def test_losses_of_several_sizes_have_no_curve_and_one_law(tmp_path: Path, monke
         lines = said(config | {"laws": config["laws"] | {"optimise": laws}}, wanted=["mine"])
         assert len(lines) == faults, lines
     assert "optimum/group: its losses are of models of several sizes, and bimix (in" in lines[0]
-
-
-def test_metrics_are_taken_with_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is refused without them is in the table of faults."""
-    monkeypatch.chdir(tmp_path)
     tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv"}
     for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"a": ["err"]}}}):
         config = observed(tmp_path, observations=tables, optimum={"group": "fitted", "step": 20} | objective)
@@ -199,16 +187,15 @@ def paths_of(value: object, path: tuple = ()) -> list[tuple]:
     return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
 
 
-@pytest.mark.parametrize("part", range(4))
 def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     config = observed(tmp_path)
     config["datasets"] = {name: config["datasets"][name] for name in ("demo", "mine")}
-    draw = random.Random(part)
+    draw = random.Random(0)
     odds = [None, [], {}, [None], [[1]], {"a": None}, "x", "", -1, 0.5, True, [True], {1: 2}, "1e3"]
-    for path in draw.sample(paths_of(config), 40):
+    for path in draw.sample(paths_of(config), 160):
         changed, odd = copy.deepcopy(config), draw.choice(odds)
         holder = functools.reduce(lambda found, key: found[key], path[:-1], changed)
         holder[path[-1]] = odd
@@ -221,12 +208,12 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
             made(changed)
 
 
-@pytest.mark.parametrize("odd", [None, 3, [], "x", {"share": 1}])
-def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along(odd: object) -> None:
+def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along() -> None:
     """What is refused is taken out before defaults are filled in: that must end."""
-    stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
-    lines = said(whole(lambda c: demo(c).update(stages={"late": stages})))
-    assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
+    for odd in (None, 3, [], "x", {"share": 1}):
+        stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
+        lines = said(whole(lambda c, stages=stages: demo(c).update(stages={"late": stages})))
+        assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
 
 
 # Stages, sizes and commands

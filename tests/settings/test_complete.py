@@ -97,22 +97,17 @@ def test_what_is_set_holds_and_the_rest_follows() -> None:
     assert block["corpus"]["validation"] == {"share": 0.2}
 
 
-def test_a_search_starts_with_rules_by_hand_where_domains_are_wanted() -> None:
+def test_searches_models_and_vectors_follow_what_is_named() -> None:
+    """Models in their order, the first as the proxy; vectors where their mixture is named."""
     block = filled(optimum={"weights": {"web": 1}})
     assert block["search"]["start"][-2:] == ["wanted_4", "wanted_8"]
     assert "search" not in filled(groups={"some": ["se", "ce"]})
     assert filled(groups={"some": ["se", "ce"]}, search={"rounds": 2})["optimum"]["group"] == "search"
-
-
-def test_models_that_are_named_are_trained_the_first_as_the_proxy() -> None:
     block = filled(training={"tiny": {"recipe": "demo"}, "larger": {"recipe": "demo", "steps": 400}})
     assert list(block["training"]) == ["tiny", "larger"]
     assert (block["optimum"]["model"], block["optimum"]["step"]) == ("tiny", 800)
     assert block["compare"]["model"] == "larger" and "max_epochs" not in block["optimum"]
     assert chosen(mine(training={"tiny": {"recipe": "demo"}})).choice is None
-
-
-def test_vectors_are_made_only_where_their_mixture_is_named() -> None:
     usual = {"train": FASTTEXT, "documents": SAMPLED}
     assert filled(groups={"entropy": ["se", "vne"]})["vectors"] == usual
     assert filled(compare={"mixtures": ["baseline", "vne"]})["vectors"] == usual
@@ -170,12 +165,8 @@ def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPat
     named = over(mine(), {"ladder": {"device": "gpu", "count": 4}})
     assert chosen(named).basis.machine == Machine("gpu", 4, 8)
     assert settled(named, DEFAULTS, ROOT).remarks == []
-
-
-def test_on_gpus_runs_are_longer_and_in_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("gpu", 2, 4))
-    block = filled()
-    assert block["sequence_length"] == 1024
+    block = expanded(settled(named, DEFAULTS, ROOT).config)["datasets"]["mine"]
+    assert block["sequence_length"] == 1024  # on GPUs runs are longer and in bf16
     assert {settings["precision"] for settings in block["training"].values()} == {"bf16"}
 
 
@@ -205,10 +196,6 @@ def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) ->
 # What other blocks say
 
 
-def digits(recipe: dict) -> str:
-    return json.dumps(recipe)
-
-
 def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
     """To the byte what a run's fingerprint is made of: no run is repeated."""
     config = whole()
@@ -217,9 +204,9 @@ def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
     assert len(likes) == 4
     for name, own in likes.items():
         changes = {key: own.get(key, value) for key, value in paper.items()}
-        assert digits(found[name]) == digits(changes), name
+        assert json.dumps(found[name]) == json.dumps(changes), name
     tiny = demo(made(config))["training"]["tiny"]
-    assert digits(tiny) == digits(found["demo"] | {"steps": 400, "evaluate_every": 40})
+    assert json.dumps(tiny) == json.dumps(found["demo"] | {"steps": 400, "evaluate_every": 40})
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:

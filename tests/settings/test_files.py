@@ -21,36 +21,33 @@ BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("a: 1\n\tb: 2\n", ":2: the line is indented with a tab; YAML takes spaces only."),
-        ("a: [1, 2\nb: 3\n", ":2: no YAML from here: "),
-        ("# nothing\n", ": the file holds nothing"),
-        ("- a\n", ":1: the file holds a list; it must hold keys"),
-        ("word\n", ":1: the file holds a single value"),
-        ("a: 1\n---\na: 2\n", "no YAML from here: "),
-        ("__use_yte__: true\nx: 1\n", ":1: __use_yte__: a config that runs code is refused"),
-        ("<<: &y {__use_yte__: true}\nx-y: *y\n", ":1: __use_yte__: a config that runs code is refused"),
-        ("x-y: &y {__use_yte__: true}\n<<: *y\n", ":1: __use_yte__: a config that runs code is refused"),
-        ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
-        ("x: 1\nlaws:\n  <<: [5]\n", ":3: laws: a merge (<<) takes a block or a list of blocks."),
-        (BOMB, "the file has more than 200,000 keys and values, with all that aliases (*name) repeat."),
-        (f"x: {'[' * 900}{']' * 900}\n", ":1: blocks and lists lie more than 60 deep in one another."),
-        ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),
-        ("laws: &a\n  compare: [*a]\n", ":1: an alias (*name) stands within its own block."),
-        (f"run: [demo]\nlaws: {{seed: {'9' * 5000}}}\n", ':2: laws/seed: "999999'),
-        ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote text.'),
-    ],
-)
-def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path, text: str, sentence: str) -> None:
-    (tmp_path / "mine.yaml").write_text(text)
-    with pytest.raises(InputError) as error:
-        check_files([tmp_path / "mine.yaml"])
-    assert f"{tmp_path}/mine.yaml" in str(error.value) and sentence in str(error.value)
+NO_CONFIGS = [
+    ("a: 1\n\tb: 2\n", ":2: the line is indented with a tab; YAML takes spaces only."),
+    ("a: [1, 2\nb: 3\n", ":2: no YAML from here: "),
+    ("# nothing\n", ": the file holds nothing"),
+    ("- a\n", ":1: the file holds a list; it must hold keys"),
+    ("word\n", ":1: the file holds a single value"),
+    ("a: 1\n---\na: 2\n", "no YAML from here: "),
+    ("__use_yte__: true\nx: 1\n", ":1: __use_yte__: a config that runs code is refused"),
+    ("<<: &y {__use_yte__: true}\nx-y: *y\n", ":1: __use_yte__: a config that runs code is refused"),
+    ("x-y: &y {__use_yte__: true}\n<<: *y\n", ":1: __use_yte__: a config that runs code is refused"),
+    ("x: !!python/name:os.system\n", ":1: x: the tag tag:yaml.org,2002:python/name:os.system is not allowed"),
+    ("x: 1\nlaws:\n  <<: [5]\n", ":3: laws: a merge (<<) takes a block or a list of blocks."),
+    (BOMB, "the file has more than 200,000 keys and values, with all that aliases (*name) repeat."),
+    (f"x: {'[' * 900}{']' * 900}\n", ":1: blocks and lists lie more than 60 deep in one another."),
+    ('{"x": ' + "[" * 9000 + "]" * 9000 + "}", ":1: blocks and lists lie more than 60 deep in one another."),
+    ("laws: &a\n  compare: [*a]\n", ":1: an alias (*name) stands within its own block."),
+    (f"run: [demo]\nlaws: {{seed: {'9' * 5000}}}\n", ':2: laws/seed: "999999'),
+    ("x-day: 2026-02-31\n", ':1: x-day: "2026-02-31" cannot be read as YAML\'s timestamp; quote text.'),
+]
 
 
-def test_files_that_are_not_there_or_not_text_are_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    for text, sentence in NO_CONFIGS:
+        (tmp_path / "mine.yaml").write_text(text)
+        with pytest.raises(InputError) as error:
+            check_files([tmp_path / "mine.yaml"])
+        assert f"{tmp_path}/mine.yaml" in str(error.value) and sentence in str(error.value), text[:80]
     with pytest.raises(InputError, match=r"nothing\.yaml: there is no such file; targets go before --configfile"):
         check_files([tmp_path / "nothing.yaml"])
     with pytest.raises(InputError, match=r"bimix\.json: this is a result and no config: targets go before"):
@@ -76,7 +73,7 @@ def test_a_key_has_the_line_of_the_block_that_decides_it(tmp_path: Path) -> None
 def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text(
-        "run: demo\nx-tiny: &tiny {recipe: demo, steps: 160, 1: one}\n".replace(", 1: one", "")
+        "run: demo\nx-tiny: &tiny {recipe: demo, steps: 160}\n"
         + "datasets: {demo: {training: {tiny: {<<: *tiny, evaluate_every: 40}}, optimum: {step: 160}}}\n"
     )
     files = [ROOT / "config.yaml", own]
@@ -143,9 +140,8 @@ def test_results_are_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         check_folder()
 
 
-@pytest.mark.parametrize(
-    ("texts", "given", "expected"),
-    [
+def test_what_is_built_is_what_the_users_files_name(tmp_path: Path) -> None:
+    for texts, given, expected in (
         (["run: [demo]"], 0, ["demo"]),
         (["run: [demo]", "datasets: {mine: {}, yours: {}}"], 1, ["mine", "yours"]),
         (["run: [demo]", "laws: {seed: 1}"], 1, ["demo"]),
@@ -153,64 +149,43 @@ def test_results_are_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         (["run: [demo]", "datasets: {mine: {}}\nrun: mine", "datasets: {other: {}}"], 2, "mine"),
         (["run: [demo]", "datasets: {mine: {}}", "laws: {seed: 1}"], 1, ["mine"]),
         (["container: null"], 0, ["demo"]),
-    ],
-)
-def test_what_is_built_is_what_the_users_files_name(
-    tmp_path: Path, texts: list[str], given: int, expected: object
-) -> None:
-    files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
-    for file, text in zip(files, texts, strict=True):
-        file.write_text(text + "\n")
-    config = merged(files)
-    run_of_files(config, files, given, {})
-    assert config["run"] == expected
-    config["run"] = "said"
-    run_of_files(config, files, given, {"run": "said"})
-    assert config["run"] == "said"
+    ):
+        files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(text + "\n")
+        config = merged(files)
+        run_of_files(config, files, given, {})
+        assert config["run"] == expected, texts
+        config["run"] = "said"
+        run_of_files(config, files, given, {"run": "said"})
+        assert config["run"] == "said"
 
 
-def test_files_that_are_not_there_stop_a_call_for_the_whole_dataset(
+def test_files_that_are_not_there_and_epochs_that_no_mixture_keeps_to_are_said_when_planning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Epochs are a fault where ten times the text would not do; of far text nothing is said."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
-    (tmp_path / "web1.jsonl").write_bytes(b"x" * 600_000)
-    own = tmp_path / "mine.yaml"
-    own.write_text("run: [mine]\ndatasets:\n  mine:\n    corpus: {train: {web: web1.jsonl, code: code.jsonl}}\n")
-
-    def call(*words: str) -> prepare.Prepared:
-        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
-
-    with pytest.raises(
-        InputError, match=r'mine\.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be found'
-    ):
-        call()
-    call("results/mine/tokenizer.json")  # which may need no text: else Snakemake names what is missing
-
-
-@pytest.mark.parametrize(("most", "fault", "remark"), [(100, False, False), (1, False, True), (0.001, True, False)])
-def test_epochs_that_no_mixture_keeps_to_are_said_when_planning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: float, fault: bool, remark: bool
-) -> None:
-    """A fault where ten times the text would not do; of text far away nothing is said."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("cpu", 2, 1))
-    (tmp_path / "web.jsonl").write_bytes(b"x" * 600_000)
-    (tmp_path / "code.jsonl").write_bytes(b"x" * 200_000)
-    (tmp_path / "far").write_text("http://host/code.jsonl\n")
+    Path("web.jsonl").write_bytes(b"x" * 600_000)
+    Path("far").write_text("http://host/code.jsonl\n")
     own = tmp_path / "mine.yaml"
 
-    def call(code: str = "code.jsonl") -> prepare.Prepared:
+    def call(*words: str, most: float = 100, code: str = "code.jsonl") -> prepare.Prepared:
         own.write_text(
             f"run: [mine]\ndatasets:\n  mine:\n    corpus: {{train: {{web: web.jsonl, code: '{code}'}}}}\n"
             f"    optimum:\n      max_epochs: {most}\n"
         )
-        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, ()))
+        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
 
-    sentence = f"mine.yaml:6: datasets/mine/optimum/max_epochs: {most:g} epochs of all text are about"
-    if fault:
-        with pytest.raises(InputError, match=sentence):
-            call()
-    else:
-        assert any(sentence in one for one in call().remarks) == remark
-    assert not any("epochs" in one for one in call("@far").remarks)
+    with pytest.raises(InputError, match=r'mine\.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be'):
+        call()
+    call("results/mine/tokenizer.json")  # which may need no text: else Snakemake names what is missing
+    Path("code.jsonl").write_bytes(b"x" * 200_000)
+    sentence = "mine.yaml:6: datasets/mine/optimum/max_epochs: {} epochs of all text are about"
+    assert not any("epochs" in one for one in call().remarks)
+    assert any(sentence.format(1) in one for one in call(most=1).remarks)
+    with pytest.raises(InputError, match=sentence.format("0.001")):
+        call(most=0.001)
+    for most in (100, 1, 0.001):
+        assert not any("epochs" in one for one in call(most=most, code="@far").remarks)

@@ -22,35 +22,29 @@ def spent(choice: Choice, bounds: Bounds, vocabulary: int, length: int) -> float
     return choice.tokens(length) * each
 
 
-@pytest.mark.parametrize("vocabulary", [512, 1000, 32768])
-def test_rungs_count_parameters_and_flops_as_the_model_does(vocabulary: int) -> None:
-    for rung in RUNGS:
+def test_rungs_count_parameters_and_flops_as_the_model_does() -> None:
+    for vocabulary, rung in itertools.product((512, 1000, 32768), RUNGS):
         shape = Shape(layers=rung.layers, width=rung.width, heads=rung.heads, vocabulary=vocabulary)
         assert rung.parameters(vocabulary) == shape.parameters
         assert rung.flops(vocabulary, 128) == shape.flops_per_token(128)
-    counts = [rung.parameters(vocabulary) for rung in RUNGS]
-    assert all(1.2 < larger / smaller < 4 for smaller, larger in itertools.pairwise(counts))
+    for smaller, larger in itertools.pairwise(RUNGS):
+        assert all(1.2 < larger.parameters(words) / smaller.parameters(words) < 4 for words in (512, 1000, 32768))
 
 
-@pytest.mark.parametrize("tokens", [0, 1e5, 1e12])
-@pytest.mark.parametrize("flops", [1e12, 1e23])
-@pytest.mark.parametrize("least", [0.001, 0.3])
-def test_a_choice_keeps_to_text_and_time(tokens: float, flops: float, least: float) -> None:
-    bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens * least, flops=flops)
-    choice = choose(bounds, 1024, 128)
-    run = choice.tokens(128)
-    # ten steps of a row are the least run there is
-    smallest = 10 * 128
-    assert run <= max(4 * tokens, smallest)
-    assert run <= max(16 * bounds.domains * bounds.least, smallest)
-    assert spent(choice, bounds, 1024, 128) <= max(
-        flops, spent(dataclasses.replace(choice, steps=10, batch_rows=1), bounds, 1024, 128)
-    )
-    assert run <= 20 * choice.larger.parameters(1024)
-    assert choice.steps % 10 == 0 and choice.steps >= 10 and choice.batch_rows >= 1
-    assert RUNGS.index(choice.proxy) < RUNGS.index(choice.larger)
-    assert 0 < choice.larger_rate <= choice.proxy_rate <= 3e-3
-    assert 8 <= choice.validation_rows <= 512
+def test_a_choice_keeps_to_text_and_time() -> None:
+    for tokens, flops, least in itertools.product((0, 1e5, 1e12), (1e12, 1e23), (0.001, 0.3)):
+        bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens * least, flops=flops)
+        choice = choose(bounds, 1024, 128)
+        run, smallest = choice.tokens(128), 10 * 128  # ten steps of a row are the least run there is
+        assert run <= max(4 * tokens, smallest)
+        assert run <= max(16 * bounds.domains * bounds.least, smallest)
+        shortest = dataclasses.replace(choice, steps=10, batch_rows=1)
+        assert spent(choice, bounds, 1024, 128) <= max(flops, spent(shortest, bounds, 1024, 128))
+        assert run <= 20 * choice.larger.parameters(1024)
+        assert choice.steps % 10 == 0 and choice.steps >= 10 and choice.batch_rows >= 1
+        assert RUNGS.index(choice.proxy) < RUNGS.index(choice.larger)
+        assert 0 < choice.larger_rate <= choice.proxy_rate <= 3e-3
+        assert 8 <= choice.validation_rows <= 512
 
 
 def test_more_text_and_time_never_choose_a_smaller_model() -> None:
