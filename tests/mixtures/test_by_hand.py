@@ -46,7 +46,26 @@ def test_the_others_are_read_no_more_often_than_the_wanted_ones_where_that_is_po
 
 def test_wanted_domains_have_four_fifths_of_a_run_at_most() -> None:
     shares = wanted(TOKENS, 100, OWN, 16, TOKENS)
-    assert shares[:2] == pytest.approx([0.8 / 3, 1.6 / 3]) and shares.sum() == pytest.approx(1)
+    assert shares[:2] == pytest.approx([0.4, 0.4]) and shares.sum() == pytest.approx(1)
+    # 6 epochs of 10 tokens are 60 of 100: what the small domain cannot take the large one has
+    assert wanted(TOKENS, 100, OWN[[0, 2, 1, 3]], 6, TOKENS)[[0, 2]] == pytest.approx([0.4, 0.4])
+    assert wanted(TOKENS, 100, OWN[[0, 2, 1, 3]], 3, TOKENS)[[0, 2]] == pytest.approx([0.3, 0.5])
+    # a cut domain keeps its lower bound, and what an upper one takes from it goes to the other
+    lower, upper = np.array([0.5, 0, 0, 0]), np.array([1, 0.25, 1, 1])
+    assert wanted(TOKENS, 100, OWN, 16, TOKENS, lower)[:2] == pytest.approx([0.5, 0.3])
+    assert wanted(TOKENS, 100, OWN, 16, TOKENS, upper=upper)[:2] == pytest.approx([0.55, 0.25])
+
+
+def test_a_cut_wanted_domain_has_an_equal_part_or_all_its_epochs_whatever_text_others_have() -> None:
+    draw = np.random.default_rng(1)
+    own = np.arange(6) < 4
+    for _ in range(20):
+        tokens = draw.exponential(1.0, 6) ** 3
+        caps = 2 * tokens / tokens[own].sum()  # 8 epochs of the wanted domains are twice the run
+        shares = wanted(tokens, 4 * tokens[own].sum(), own, 8, tokens)
+        cut = own & (shares < caps - 1e-9)
+        assert shares[own].sum() == pytest.approx(0.8)
+        assert np.ptp(shares[cut]) < 1e-9 and (shares[own] >= np.minimum(caps[own], 0.2) - 1e-9).all()
 
 
 def test_bounds_hold_for_the_wanted_and_for_the_rest() -> None:

@@ -30,19 +30,21 @@ def temperature(tokens: np.ndarray, exponent: float) -> np.ndarray:
 
 def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndarray:
     """Shares (m,) as equal as they can be where no domain is read more than `most_epochs` times
-    (UniMax, Chung et al. 2023, Algorithm 1).
-
-    From the smallest domain up each gets an equal part of what is left of the run, or its tokens
-    times the epochs. A run that reads all text more often has the shares of the tokens.
+    (UniMax, Chung et al. 2023). A run that reads all text more often has the shares of the tokens.
     """
     tokens = np.asarray(tokens, dtype=float)
     most_epochs = max(most_epochs, run_tokens / tokens.sum())
-    left, read = float(run_tokens), np.zeros(len(tokens))
-    order = np.argsort(tokens, kind="stable")
-    for place, domain in enumerate(order):
-        read[domain] = min(left / (len(order) - place), most_epochs * tokens[domain])
-        left -= read[domain]
+    read = equal(np.zeros(len(tokens)), most_epochs * tokens, run_tokens)
     return read / read.sum()
+
+
+def equal(lower: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
+    """Amounts (m,) within bounds that are as equal as they can be and sum to `total`, or to what
+    the bounds allow: one level for all, which rises through the bounds.
+    """
+    levels = np.sort(np.concatenate([lower, upper]))
+    sums = np.clip(levels[:, None], lower, upper).sum(axis=1)
+    return np.clip(np.interp(total, sums, levels), lower, upper)
 
 
 def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:
@@ -68,17 +70,19 @@ def wanted(
     """Shares (m,) of a run: `epochs` x tokens / `run_tokens` of the wanted domains (a mask (m,)),
     the others by `rest` (m,), in any unit.
 
-    Bounds (m,) hold for all. The wanted domains have 80 % of the run together at most, each cut
-    alike. No other domain is read more often than the wanted ones, unless the run is too long for
-    that. Errors: the bounds, or a rest of nothing, leave no mixture.
+    Bounds (m,) hold for all. The wanted domains have 80 % of the run together at most: where that
+    cuts them, as equal parts as `epochs` of each allow. No other domain is read more often than
+    `epochs` times, unless the run is too long for that. Errors: the bounds, or a rest of nothing,
+    leave no mixture.
     """
     m = len(tokens)
     lower = np.zeros(m) if lower is None else np.asarray(lower, dtype=float)
     upper = np.ones(m) if upper is None else np.minimum(np.asarray(upper, dtype=float), 1.0)
     often = epochs * np.asarray(tokens, dtype=float) / run_tokens
     most = max(MOST_WANTED - lower[~own].sum(), 0.0) if (~own).any() else 1.0
-    share = np.where(own, often, 0.0)
-    share = np.clip(share * min(1.0, most / share.sum()), lower, upper)
+    share = np.clip(often, lower, upper)
+    if share[own].sum() > most:
+        share[own] = equal(lower[own], share[own], most)
     if not own.any() or not np.asarray(rest, dtype=float)[~own].sum() > 0:
         raise InputError("a rule by hand needs a wanted domain, and another one with a share above 0.")
     low, high = np.where(own, share, lower), np.where(own, share, np.clip(often, lower, upper))
