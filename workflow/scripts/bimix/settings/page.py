@@ -27,10 +27,10 @@ ELSEWHERE = {"Settings": "training", "Changes": "training", "Training": "trainin
 MISSING = object()
 BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 
-
+OUTSIDE = "Each key has its path, as messages about faults name it."
 OF_DATASETS = {
     "Dataset": "A block under `datasets` with a `corpus`: text that models are trained on. Here `train` is all that must"
-    " be set. Blocks that are sections above take the keys of these as well, which hold where the block has none.",
+    " be set. Blocks that are named above as well take the keys there, which hold where the block has none.",
     "Observed": "A block under `datasets` with `observations`: losses measured elsewhere. Nothing is trained. These"
     " keys are those of a dataset of text: {}.",
 }
@@ -47,20 +47,19 @@ class Row(NamedTuple):
 
 def page(defaults: dict) -> str:
     """The whole page."""
-    single, parts, shown = [], [], set()
+    outside, parts, shown = [], [], set()
     for name, own in schema_of_config()["properties"].items():
-        rows = list(rows_below(own, defaults.get(name), ""))
-        if rows:
-            parts.append(table(f"## `{name}`", own["description"], rows))
-        elif name != "datasets":  # its blocks have sections of their own, below
-            single.append(row(name, own, defaults.get(name), False))
-        shown |= {one._replace(key=f"{name}/{one.key}", default=f"that of `{name}/{one.key}`") for one in rows}
+        below = [one._replace(key=f"{name}/{one.key}") for one in rows_below(own, defaults.get(name), "")]
+        if name != "datasets":  # its blocks have tables of their own
+            head = row(name, own, defaults.get(name), False)
+            outside += [Row(name, head.meaning, "", "a block") if below else head, *below]
+        shown |= {one._replace(default=f"that of `{one.key}`") for one in below}
     for model, title in (("Dataset", "## A dataset of text"), ("Observed", "## A dataset of losses")):
         rows = [inherited(one, defaults) for one in rows_below(definitions()[model], None, "")]
         again = ", ".join(f"`{one.key}`" for one in rows if one in shown and one.key.count("/") < 2)
         parts.append(table(title, OF_DATASETS[model].format(again), [one for one in rows if one not in shown]))
         shown |= set(rows)
-    return "\n".join([HEAD, table("## Keys outside all blocks", "Each has one value.", single), *parts])
+    return "\n".join([HEAD, table("## Outside the datasets", OUTSIDE, outside), *parts])
 
 
 def editor_schema() -> dict:
@@ -127,7 +126,7 @@ def row(key: str, own: dict, default: object, required: bool, given: bool = True
     elif given and any(kind.get("type") == "null" for kind in branches(block)):
         value = "`null`"
     wanted = "a block" if has_keys and "allowed" not in block else allowed(own)
-    wanted = f"as in [`{section_of}`](#{section_of})" if section_of else wanted
+    wanted = f"as in `{section_of}`" if section_of else wanted
     return Row(key, *(text.replace("|", "\\|") for text in (own["description"], value, wanted)))
 
 
