@@ -440,7 +440,11 @@ def view_primary(table: pl.DataFrame) -> str:
 
 def view_secondary(table: pl.DataFrame) -> str:
     rows = [
-        [row["question"], str(row["number"]), f"{100 * row['value']:.2f} %" if "noise" in row["question"] else between(row)]
+        [
+            row["question"],
+            str(row["number"]),
+            f"{100 * row['value']:.2f} %" if "noise" in row["question"] else between(row),
+        ]
         for row in table.iter_rows(named=True)
     ]
     return markdown(["question", "number", "value"], rows)
