@@ -1,8 +1,13 @@
 """`transfer` read at a run: between the sizes that were fitted, at one of them and above."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from laws.known import mixtures, observe, with_transfer
 
+from bimix.laws.fitted import fit, predict_runs
+from bimix.observations.observations import joined
 from bimix.transfer import run, sizes
 
 SIZES = [
@@ -48,3 +53,20 @@ def test_refits_are_at_the_run_of_the_law() -> None:
     found = run.run_of(there, ["code", "web"])
     assert found.per_share.tolist() == [0.0, 2e9 / 3]
     assert found.level.tolist() == [there["web"]["run"]["level"]] and found.nu.tolist() == [1.0]
+
+
+def test_runs_whose_pools_are_not_known_repeat_nothing_next_to_others() -> None:
+    made = observe(with_transfer(0, 3), mixtures(0, 9, 3), [100], 0.0)
+    known = replace(made, tokens=np.full(9, 1e6), pools=np.tile([1e5, 1e5, 1e9], (9, 1)))
+    fitted = fit("transfer", known.take(range(6)))
+    with_pools, without = known.take([6, 7]), made.take([8])
+    both = predict_runs(fitted, joined(known.take([]), [with_pools, without]))
+    assert both[:2] == pytest.approx(predict_runs(fitted, with_pools))
+    assert both[2] == pytest.approx(predict_runs(fitted, without)[0])
+    assert (np.abs(both[:2] / predict_runs(fitted, made.take([6, 7])) - 1) > 1e-3).any()
+    mariner = fit("mariner", known.take(range(6)))
+    assert predict_runs(mariner, joined(known.take([]), [with_pools, without]))[2] == pytest.approx(
+        predict_runs(mariner, without)[0]
+    )
+    endless = replace(with_pools, pools=np.array([[1e5, np.inf, 1e9], [1e5, 1e5, 1e9]]))
+    assert predict_runs(mariner, endless) == pytest.approx(predict_runs(mariner, with_pools))

@@ -5,6 +5,7 @@ merged; levels that differ; what cannot be compared is refused or left out.
 import json
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from laws.known import mixtures, observe, with_transfer
@@ -15,6 +16,7 @@ import reuse_runs
 import solve_mixture
 import take_observations
 from bimix.errors import InputError
+from bimix.observations.observations import read_observations
 from bimix.tables import read_table
 
 DOMAINS = ("code", "papers", "web")
@@ -126,6 +128,20 @@ def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:
     old = losses.filter(pl.col("source") == "old").sort("mixture", "domain")["loss"].to_list()
     assert old == pytest.approx([2.0, 3.0, 1.9, 3.1])
     assert "shifted by -1.98 % on average, what 2 mixtures that both ran differ by" in capsys.readouterr().err
+
+
+def test_older_runs_without_tokens_are_as_long_as_the_new_ones_and_repeat_nothing(tmp_path, capsys) -> None:
+    (tmp_path / "old").mkdir()
+    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
+    old, shares = rows("before", *OLD["uniform"])
+    old.drop("tokens").write_csv(source["losses"])
+    shares.write_csv(source["mixtures"])
+    flags = pair(tmp_path, NEW)
+    pl.read_csv(flags[3]).with_columns(pool=pl.Series([100, 400, 500])).write_csv(flags[3])
+    joined(tmp_path, *flags, "--reuse", json.dumps(source))
+    assert "old: it has no column tokens: its runs count as long as those of new" in capsys.readouterr().err
+    found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
+    assert found.pools.tolist() == [[100, 400, 500], [np.inf] * 3] and found.tokens.tolist() == [1000, 1000]
 
 
 def test_text_that_is_called_otherwise_is_known_by_its_digest(tmp_path, capsys) -> None:

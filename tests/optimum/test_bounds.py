@@ -6,13 +6,18 @@ from bimix.optimum.flags import asked_tokens, note_unlimited, run_tokens_of
 
 
 def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:
-    fitted = {"domains": ["web", "code", "law"]}
+    fitted = {"law": "bimix", "domains": ["web", "code", "law"]}
     for tokens, run_tokens in ((None, 1e9), ({"web": 1e9}, None), ({"web": 1, "code": 2, "law": 3}, 1e9)):
         note_unlimited(fitted, tokens, run_tokens)
     assert capsys.readouterr() == ("", "")
     note_unlimited(fitted, {"code": 1e9}, 1e9)
     said, warned = capsys.readouterr()
     assert said == "" and warned == "--tokens does not name web, law: taken to be never repeated.\n"
+
+
+def test_tokens_that_no_epochs_follow_from_are_said_where_the_law_reads_them(capsys: pytest.CaptureFixture) -> None:
+    note_unlimited({"law": "transfer", "domains": ["web"]}, {"web": 1e9}, None)
+    assert "--run-tokens): no text is taken to be repeated" in capsys.readouterr().err
 
 
 def test_a_run_trains_on_what_is_given_or_on_its_steps_of_the_fitted_runs() -> None:

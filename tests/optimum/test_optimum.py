@@ -93,7 +93,6 @@ def test_bounds_that_leave_one_point():
         ({"lower": {"a": 0.6, "b": 0.6}}, "sum to 1.2"),
         ({"upper": {"a": 0.3, "b": 0.6}}, "sum to 0.9"),
         ({"lower": {"a": 0.5}, "upper": {"a": 0.4}}, "lower bound of a is 0.5 and its upper bound 0.4"),
-        ({"max_epochs": 2, "tokens": {"a": 10}, "run_tokens": 100}, "'b'"),
         ({"max_epochs": 2, "tokens": {"a": 10, "b": 20}, "run_tokens": 100}, "sum to 0.6 (with max_epochs 2"),
     ],
 )

@@ -25,6 +25,8 @@ def test_epochs_are_of_the_tokens_that_so_many_steps_train_on() -> None:
     assert high.tolist() == [0.6, 1.0]
     _, high = run_bounds(fitted(), 40, upper={"a": 0.2}, max_epochs=2, tokens={"a": 300, "b": 5000})
     assert high.tolist() == [0.2, 1.0]
+    _, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300})  # of b there is no end
+    assert high.tolist() == [0.3, 1.0]
 
 
 def test_epochs_of_what_is_not_known_are_refused() -> None:

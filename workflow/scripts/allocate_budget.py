@@ -18,7 +18,7 @@ from scipy.optimize import brentq, minimize_scalar
 from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import as_mixture
-from bimix.optimum.flags import add_flags
+from bimix.optimum.flags import add_flags, note_unlimited
 from bimix.optimum.optimum import Sought
 from bimix.outputs import write_json
 from bimix.tables import read_numbers, read_tokens
@@ -42,6 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     groups = fitted_groups(fitted, options.coefficients)
     pools = read_tokens(options.tokens) if options.tokens else None
     upper = read_numbers(options.upper) if options.upper else None
+    note_unlimited(fitted, pools, options.flops)  # a run of some length, which follows
 
     def at(log_parameters: float) -> dict:
         """The best mixture for a model of so many parameters, and its value."""

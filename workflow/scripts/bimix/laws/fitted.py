@@ -101,7 +101,9 @@ def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
 
 
 def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
-    """Losses (n, k, d) of runs at their own sizes, tokens, pools; NaN where not defined."""
+    """Losses (n, k, d) of runs at their own sizes, tokens, pools; NaN where not defined. A run
+    without pools repeats nothing.
+    """
     law = LAWS[fitted["law"]]
     steps = observed.steps if steps is None else steps
     if not law.reads_pools or (observed.parameters is None and observed.pools is None):
@@ -109,8 +111,10 @@ def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None 
     seen = list(steps) if "rows" in fitted else fitted["steps"]
     losses = np.empty((len(observed.mixtures), len(steps), len(fitted["loss_domains"])))
     for n, shares in enumerate(observed.proportions):
-        pools = None if observed.pools is None else dict(zip(observed.domains, observed.pools[n], strict=True))
-        size, tokens = (None if one is None else float(one[n]) for one in (observed.parameters, observed.tokens))
+        known = observed.pools is not None and np.isfinite(observed.pools[n]).any()
+        pools = dict(zip(observed.domains, observed.pools[n], strict=True)) if known else None
+        of_run = (observed.parameters, observed.tokens)
+        size, tokens = (None if one is None or np.isnan(one[n]) else float(one[n]) for one in of_run)
         own = law.code.at_run(fitted["coefficients"], fitted["domains"], size, tokens, pools)
         losses[n] = law.code.predict(own, fitted["domains"], seen, shares[None], np.asarray(steps, dtype=float))[0]
     return losses

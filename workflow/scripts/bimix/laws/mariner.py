@@ -9,7 +9,7 @@ b and d are solved for by non-negative least squares with a ridge. Rate, power a
 of 168, chosen for each loss by cross-validation; then ridge and depth are. What its source leaves
 open was chosen here. The anchor is the mean loss, the folds are five, the shape is chosen at a
 ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the proportion itself,
-at every run that the law predicts.
+at every run that the law predicts. A run without a pool is predicted at those of the fitted runs.
 """
 
 from collections.abc import Callable
@@ -126,16 +126,20 @@ def slope_step(numbers, domains) -> Callable:
     return at
 
 
-def at_run(coefficients: dict, domains: list[str], parameters: float | None, tokens: float, pools: dict) -> dict:
+def at_run(
+    coefficients: dict, domains: list[str], parameters: float | None, tokens: float | None, pools: dict | None
+) -> dict:
     """The coefficients at a run on so many tokens, with pools {domain: unique tokens}; as they are
-    where the fit was to proportions, which are no epochs. Errors: a domain without a pool.
+    without pools, where one has no limit, and where the fit was to proportions, which are no
+    epochs. Errors: a domain that the pools do not name.
     """
-    if next(iter(coefficients.values()))["epochs_of_share"] is None:
+    fitted = next(iter(coefficients.values()))["epochs_of_share"]
+    if fitted is None or pools is None:
         return coefficients
     missing = [name for name in domains if not pools.get(name)]
     if missing:
         raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
-    per_share = {name: tokens / pools[name] for name in domains}
+    per_share = {name: tokens / pools[name] if np.isfinite(pools[name]) else fitted[name] for name in domains}
     return {name: {**values, "epochs_of_share": per_share} for name, values in coefficients.items()}
 
 

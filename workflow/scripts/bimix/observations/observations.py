@@ -253,7 +253,8 @@ def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixt
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:
     """Groups of mixtures as one, in the domains and loss domains of `like` and without its
     mixtures; None where nothing is left. Of runs of a mixture at one size the first is taken; of
-    any size where a group does not know its own.
+    any size where a group does not know its own. Where some groups know pools, runs of the others
+    repeat nothing, and their tokens are NaN if they are not known.
 
     Errors: a positive proportion of a domain that `like` does not have.
     """
@@ -275,6 +276,10 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         for d, domain in enumerate(like.loss_domains):
             if domain in group.loss_domains:
                 one[np.searchsorted(steps, group.steps), d] = group.losses[n, :, group.loss_domains.index(domain)]
+
+    if any(group.pools is not None for group, _ in rows.values()):
+        groups = {id(group): _unlimited(group) for group, _ in rows.values()}
+        rows = {key: (groups[id(group)], n) for key, (group, n) in rows.items()}
 
     def of_rows(field: str, default: float | None = None) -> np.ndarray | None:
         """A field by row, absent domains as in `like`; None where one group does not know it."""
@@ -298,6 +303,12 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         runs=of_rows("runs"),
         pools=of_rows("pools", np.inf),
     )
+
+
+def _unlimited(group: Observations) -> Observations:
+    """With pools and tokens; without a limit, or NaN, where they are not known."""
+    pools = np.full_like(group.proportions, np.inf) if group.pools is None else group.pools
+    return replace(group, pools=pools, tokens=np.full(len(pools), np.nan) if group.tokens is None else group.tokens)
 
 
 def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], float | None]:

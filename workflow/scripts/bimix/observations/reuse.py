@@ -229,6 +229,9 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         raise InputError(
             f"{pair.name}: it has no loss at a step and on a domain that {first.name} has: nothing can be joined."
         )
+    if "tokens" in first.losses.columns and "tokens" not in losses.columns:
+        losses = losses.join(first.losses.group_by("step").agg(pl.col("tokens").max()), on="step", how="left")
+        said.append(f"{pair.name}: it has no column tokens: its runs count as long as those of {first.name}.")
     shifts, common = _shifts(first, replace(pair, losses=losses))
     if common:
         factor = pl.col("domain").replace_strict(

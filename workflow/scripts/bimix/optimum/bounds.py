@@ -23,11 +23,11 @@ def feasible_bounds(
     whose: str = "",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Bounds (m,), (m,) in the order of `domains` from dicts per domain; max_epochs gives r_i *
-    run_tokens <= max_epochs * tokens_i. `whose` says in errors where that number comes from.
+    run_tokens <= max_epochs * tokens_i, of a domain that `tokens` name; the others have no end
+    (`note_unlimited` says so). `whose` says in errors where that number comes from.
 
     Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower
-    bounds that sum above 1, upper bounds that sum below 1, a domain without a token count where
-    max_epochs is requested.
+    bounds that sum above 1, upper bounds that sum below 1.
     """
     low, high = np.zeros(len(domains)), np.ones(len(domains))
     for bounds, array, what in ((lower or {}, low, "lower"), (upper or {}, high, "upper")):
@@ -44,12 +44,7 @@ def feasible_bounds(
             array[domains.index(domain)] = min(value, 1.0) if what == "upper" else value
     reason = ""
     if max_epochs not in (None, float("inf")):
-        missing = [domain for domain in domains if domain not in tokens]
-        if missing:
-            raise InputError(
-                f"the token counts do not name {missing[0]!r}: max_epochs needs the tokens of every domain."
-            )
-        high = np.minimum(high, [max_epochs * tokens[domain] / run_tokens for domain in domains])
+        high = np.minimum(high, [max_epochs * tokens.get(domain, np.inf) / run_tokens for domain in domains])
         reason = f" (with max_epochs {max_epochs:g}{whose} of a run of {run_tokens:g} tokens)"
     crossed = np.nonzero(low > high)[0]
     if len(crossed):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from bimix.errors import InputError
+from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS
 from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.objective import Objective, objective_of
@@ -113,10 +114,14 @@ def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
-    """Say on standard error which domains have no token counts, so no end."""
+    """Say on standard error which domains have no token counts, so no end, or that nobody knows how
+    often a run reads its text.
+    """
     missing = [domain for domain in fitted["domains"] if tokens and run_tokens and domain not in tokens]
     if missing:
         print(f"--tokens does not name {', '.join(missing)}: taken to be never repeated.", file=sys.stderr)
+    if tokens and not run_tokens and LAWS[fitted["law"]].reads_pools:
+        print("how long the run is is not known (--run-tokens): no text is taken to be repeated.", file=sys.stderr)
 
 
 def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> float | None:

@@ -17,7 +17,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.flags import add_allowed, add_priors
 from bimix.observations.observations import read_observations
 from bimix.optimum.bounds import with_least
-from bimix.optimum.flags import add_flags, asked_objective, asked_tokens
+from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import round_of
@@ -79,6 +79,7 @@ def read_search(options: argparse.Namespace) -> Search:
     for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
     sought = Sought.of(options, fitted, fitted["steps"][-1] if options.step is None else options.step)
+    note_unlimited(sought.fitted, sought.pools, sought.run_tokens)
     named = read_numbers(options.lower) if options.lower else {}
     lower = with_least(sought.lower, sought.upper, observed.domains, options.least, sought.pools, named)
     noise, criterion = options.noise, Criterion("", weights=sought.objective.domain_weights())

@@ -16,7 +16,7 @@ from bimix.observations.observations import Observations, proportions_of, read_o
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
-from bimix.optimum.flags import asked_objective, run_tokens_of
+from bimix.optimum.flags import asked_objective, note_unlimited, run_tokens_of
 from bimix.optimum.objective import target_weights
 from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
 from bimix.search.sizes import Model, read_budget, read_large, read_models
@@ -133,6 +133,8 @@ def _bounds(options, domains, tokens, run_tokens):
         raise InputError(
             "--max-epochs needs --tokens, and the tokens of the large run: --run-tokens, --large, or losses with tokens."
         )
+    if epochs is not None:
+        note_unlimited({"law": "transfer", "domains": domains}, tokens, run_tokens)
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
     low, high = feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
     return with_least(low, high, domains, options.least, tokens, lower), high

@@ -18,6 +18,7 @@ from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
 from bimix.observations.observations import Observations
+from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import SEARCHED, observed_rank
@@ -127,6 +128,7 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     first = next(iter(fits.values()))
     sought, promises = first.sought, [one.promise for one in fits.values() if one.promise]
+    note_unlimited(sought.fitted, sought.pools, sought.run_tokens)
     measured_at = proxies_at([losses], options.step, size_read(sought.fitted))
     forbidden = outside(shares, options, sought.pools, sought.run_tokens)
     runs = measured_at and compared(measured_at, judging, known_from(losses, judging, promises), forbidden)
