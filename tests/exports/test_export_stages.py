@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from refusals import refused
 
 import export_mixture
 from bimix.errors import InputError
@@ -56,24 +57,19 @@ def test_megatron_has_a_line_of_arguments_for_each_launch(tmp_path: Path, capsys
     assert "line 1 from 0, line 2 from 800 iterations on" in capsys.readouterr().err
 
 
-def test_what_holds_one_mixture_refuses_stages(tmp_path: Path) -> None:
+def test_what_holds_one_mixture_or_knows_no_updates_refuses_stages(tmp_path: Path) -> None:
     assert [name for name, form in FORMATS.items() if form.stages] == ABLE
-    form = "nemo"
-    with pytest.raises(InputError, match=rf"has 2 stages, and --format {form} holds one mixture: take one of megatron"):
-        exported(tmp_path, form, "--run-steps", "1000", "--run-tokens", "1e6")
+    words = "has 2 stages, and --format nemo holds one mixture: take one of megatron"
+    refused(words, exported, tmp_path, "nemo", "--run-steps", "1000", "--run-tokens", "1e6")
+    refused("has 2 stages: give --run-steps, the updates of the run", exported, tmp_path, "nanotron")
+    with pytest.raises(InputError, match=r"stage 2 has a share of 0.2, which of 2 updates is none"):
+        exported(tmp_path, "nanotron", "--run-steps", "2")
 
 
 def test_one_stage_is_the_plain_mixture(tmp_path: Path) -> None:
     one = {"stages": [{"share": 1.0, "mixture": SECOND}]}
     for form in ("csv", *ABLE):
         assert exported(tmp_path, form, mixture=one) == exported(tmp_path, form, mixture=SECOND)
-
-
-def test_the_updates_of_the_run_must_be_known(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has 2 stages: give --run-steps, the updates of the run"):
-        exported(tmp_path, "nanotron")
-    with pytest.raises(InputError, match=r"stage 2 has a share of 0.2, which of 2 updates is none"):
-        exported(tmp_path, "nanotron", "--run-steps", "2")
 
 
 def test_the_table_has_each_stage_and_the_epochs_of_the_whole_run(tmp_path: Path, capsys) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from refusals import refused
 
 import gather_losses
 import gather_mixtures
@@ -29,17 +30,18 @@ def test_a_plain_mixture_is_one_stage_and_back() -> None:
     assert plain.stages == ((1.0, FIRST),) and plain.document() == FIRST
     assert Mixture.parse(STAGED, "m.json").document() == STAGED
     assert Mixture.parse(STAGED, "m.json").over(["bees", "cats"]).tolist() == [[0.3, 0.0], [0.8, 0.0]]
-
-
-def test_a_domain_may_be_called_stages() -> None:
+    # a domain may be called stages
     mixture = {"stages": 0.5, "bees": 0.5}
     read = Mixture.parse(mixture, "m.json", ["stages", "bees"])
     assert read.stages == ((1.0, mixture),) and read.flat() == mixture
+    # what takes one mixture says so
+    assert Mixture.parse(FIRST, "m.json").only("m.json") == FIRST
+    sentence = r"^m.json is a mixture in 2 stages; one mixture for the whole run is needed here\.$"
+    refused(sentence, Mixture.parse(STAGED, "m.json").only, "m.json")
 
 
-@pytest.mark.parametrize(
-    ("change", "sentence"),
-    [
+def test_what_is_no_mixture_in_stages_is_refused() -> None:
+    for change, sentence in (
         (lambda d: d["stages"][1].update(share=0.3), "the shares of the stages sum to 1.1, not to 1"),
         (lambda d: d["stages"][1].update(share=0), "stage 2: its share is 0, not a number above 0"),
         (lambda d: d["stages"][1].update(share=True), "stage 2: its share is True"),
@@ -48,31 +50,16 @@ def test_a_domain_may_be_called_stages() -> None:
         (lambda d: d["stages"][0].update(mixture=STAGED), "stage 1: its mixture has stages itself"),
         (lambda d: d["stages"].clear(), "with a list of one stage or more"),
         (lambda d: d.update(ants=1.0), "has the key 'stages' alone"),
-    ],
-)
-def test_what_is_no_mixture_in_stages_is_refused(change, sentence: str) -> None:
-    with pytest.raises(InputError, match=f"m.json.*{sentence}"):
-        Mixture.parse(changed(change), "m.json", ["ants", "bees"])
+    ):
+        refused(f"m.json.*{sentence}", Mixture.parse, changed(change), "m.json", ["ants", "bees"])
 
 
-def test_what_takes_one_mixture_says_so() -> None:
-    assert Mixture.parse(FIRST, "m.json").only("m.json") == FIRST
-    sentence = r"^m.json is a mixture in 2 stages; one mixture for the whole run is needed here\.$"
-    with pytest.raises(InputError, match=sentence):
-        Mixture.parse(STAGED, "m.json").only("m.json")
-
-
-def test_a_stage_begins_at_the_nearest_whole_update() -> None:
+def test_a_stage_begins_at_the_nearest_whole_update_and_has_one() -> None:
     for shares, steps, starts in (((1.0,), 7, (0,)), ((0.8, 0.2), 7, (0, 6)), ((1 / 3,) * 3, 100, (0, 33, 67))):
         assert first_updates(shares, steps, "m.json") == starts
-
-
-def test_a_stage_without_an_update_is_refused() -> None:
     for shares, number in (((0.99, 0.01), 2), ((0.01, 0.99), 1), ((0.5, 0.01, 0.49), 2)):
-        with pytest.raises(
-            InputError, match=f"m.json: stage {number} has a share of 0.01, which of 10 updates is none"
-        ):
-            first_updates(shares, 10, "m.json")
+        words = f"m.json: stage {number} has a share of 0.01, which of 10 updates is none"
+        refused(words, first_updates, shares, 10, "m.json")
 
 
 def test_what_defines_a_run_tells_stages_apart() -> None:
@@ -109,17 +96,13 @@ def gathered(folder: Path, *names: str, more: tuple = ()) -> dict[str, dict[str,
     return found
 
 
-@pytest.mark.parametrize(
-    ("parts", "shares", "sentence"),
-    [
+def test_what_makes_no_stages_is_refused(folder: Path) -> None:
+    for parts, shares, sentence in (
         (("first", "even"), (0.5, 0.4), r"--shares: the shares of the stages sum to 0\.9"),
         (("first", "even"), (1.0,), "--shares has 1 numbers for 2 mixtures"),
         (("first", "two"), (0.5, 0.5), r"two\.json is a mixture in 2 stages; one mixture for the whole run"),
-    ],
-)
-def test_what_makes_no_stages_is_refused(folder: Path, parts: tuple, shares: tuple, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        staged(folder, "wrong", *parts, shares=shares)
+    ):
+        refused(sentence, staged, folder, "wrong", *parts, shares=shares)
 
 
 def test_a_file_in_stages_is_taken_in_with_all_domains(folder: Path) -> None:
@@ -134,25 +117,18 @@ def test_a_file_in_stages_is_taken_in_with_all_domains(folder: Path) -> None:
         mix_given.main(["--name", "two", "--mixture", str(folder / "two.json"), "--domains", "ants", "--out", str(out)])
 
 
-def test_a_group_shows_each_stage_and_never_their_average(folder: Path) -> None:
+def test_a_group_shows_each_stage_or_the_one_that_differs_and_never_their_average(folder: Path) -> None:
     found = gathered(folder, "even", "two")
     assert found == {"even": EVEN, "two (stage 1 of 2)": FIRST, "two (stage 2 of 2)": SECOND}
-
-
-def test_a_group_that_differs_in_a_stage_has_its_proportions(folder: Path) -> None:
     assert gathered(folder, "one", "two", more=("--stage", "2")) == {"one": EVEN, "two": SECOND}
     staged(folder, "early", "even", "second")
     assert gathered(folder, "two", "early", more=("--stage", "1")) == {"two": FIRST, "early": EVEN}
-
-
-def test_runs_that_differ_in_more_than_a_stage_are_refused(folder: Path) -> None:
-    staged(folder, "early", "even", "second")
+    # runs that differ in more than a stage are refused
     staged(folder, "longer", "first", "second", shares=(0.5, 0.5))
     for other in ("early", "longer"):
         with pytest.raises(InputError, match=f"{other} differs from one in more than the mixture of stage 2"):
             gathered(folder, "one", other, more=("--stage", "2"))
-    with pytest.raises(InputError, match="even has 1 stages: there is no stage 2"):
-        gathered(folder, "even", "one", more=("--stage", "2"))
+    refused("even has 1 stages: there is no stage 2", gathered, folder, "even", "one", more=("--stage", "2"))
 
 
 def test_losses_of_a_stage_begin_after_it(tmp_path: Path, monkeypatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import forked
 import polars as pl
 import pytest
+from refusals import refused
 
 import import_losses
 import take_observations
@@ -40,15 +41,15 @@ def keyed(table: pl.DataFrame, *key: str) -> dict:
     return {tuple(row[:-1]): row[-1] for row in table.select(*key, table.columns[-1]).rows()}
 
 
-@pytest.mark.parametrize("kind", EXAMPLE)
-def test_an_example_gives_the_losses_that_were_logged(tmp_path: Path, kind: str) -> None:
-    losses = imported(tmp_path, *EXAMPLE[kind], mixtures=LOGS / "mixtures.csv")
-    own, key = pl.read_csv(OWN / "losses.csv"), ("mixture", "step", "domain")
-    # event files have losses as float32
-    assert losses.columns == own.columns
-    assert keyed(losses, *key) == pytest.approx(keyed(own, *key), rel=1e-7, abs=0)
-    shares = pl.read_csv(tmp_path / "out" / "mixtures.csv")
-    assert keyed(shares, "mixture", "domain") == keyed(pl.read_csv(OWN / "mixtures.csv"), "mixture", "domain")
+def test_an_example_gives_the_losses_that_were_logged(tmp_path: Path) -> None:
+    for kind in EXAMPLE:
+        losses = imported(tmp_path, *EXAMPLE[kind], mixtures=LOGS / "mixtures.csv")
+        own, key = pl.read_csv(OWN / "losses.csv"), ("mixture", "step", "domain")
+        # event files have losses as float32
+        assert losses.columns == own.columns
+        assert keyed(losses, *key) == pytest.approx(keyed(own, *key), rel=1e-7, abs=0)
+        shares = pl.read_csv(tmp_path / "out" / "mixtures.csv")
+        assert keyed(shares, "mixture", "domain") == keyed(pl.read_csv(OWN / "mixtures.csv"), "mixture", "domain")
 
 
 def test_the_workflow_takes_what_comes_out(tmp_path: Path) -> None:
@@ -121,24 +122,24 @@ HISTORY = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
-def test_histories_of_wandb_are_runs_called_as_their_files(tmp_path: Path, kind: str, capsys) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
-    for name, shift in (("a", 0.0), ("b", 1.0)):
-        rows = [{key: value + shift if "eval" in key else value for key, value in row.items()} for row in HISTORY]
-        if kind == "jsonl":
-            write(tmp_path, f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-        else:
-            frame = pl.DataFrame([{k: v for k, v in row.items() if k != "gradients"} for row in rows])
-            getattr(frame, f"write_{kind}")(tmp_path / f"{name}.{kind}")
-    losses = imported(tmp_path, *(str(tmp_path / f"{name}.{kind}") for name in "ab"), *PATTERN)
-    assert losses.rows() == [
-        ("a", 10, "code", 2.5),
-        ("a", 10, "web", 3.5),
-        ("b", 10, "code", 3.5),
-        ("b", 10, "web", 4.5),
-    ]
-    assert "4 losses at step 0, before any training, are left out" in capsys.readouterr().err
+def test_histories_of_wandb_are_runs_called_as_their_files(tmp_path: Path, capsys) -> None:
+    for kind in ("jsonl", "csv", "parquet"):
+        write(tmp_path, "mixtures.csv", WIDE)
+        for name, shift in (("a", 0.0), ("b", 1.0)):
+            rows = [{key: value + shift if "eval" in key else value for key, value in row.items()} for row in HISTORY]
+            if kind == "jsonl":
+                write(tmp_path, f"{name}.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+            else:
+                frame = pl.DataFrame([{k: v for k, v in row.items() if k != "gradients"} for row in rows])
+                getattr(frame, f"write_{kind}")(tmp_path / f"{name}.{kind}")
+        losses = imported(tmp_path, *(str(tmp_path / f"{name}.{kind}") for name in "ab"), *PATTERN)
+        assert losses.rows() == [
+            ("a", 10, "code", 2.5),
+            ("a", 10, "web", 3.5),
+            ("b", 10, "code", 3.5),
+            ("b", 10, "web", 4.5),
+        ]
+        assert "4 losses at step 0, before any training, are left out" in capsys.readouterr().err
 
 
 def test_a_table_of_any_tool(tmp_path: Path) -> None:
@@ -162,13 +163,13 @@ def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path) -> 
     assert seen == [("a", "0", 1e6, 5, "web", 3.0), ("a", "1", 1e6, 5, "web", 3.1), ("b", "0", 2e6, 5, "web", 4.0)]
 
 
-@pytest.mark.parametrize(("which", "loss"), [("first", 3.0), ("last", 2.0)])
-def test_of_two_losses_at_a_step_one_is_chosen(tmp_path: Path, which: str, loss: float, capsys) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
-    log = write(tmp_path, "a.csv", "step,web\n5,3\n5,2\n")
-    losses = imported(tmp_path, log, "--pattern", "{domain}", "--repeated", which)
-    assert losses.rows() == [("a", 5, "web", loss)]
-    assert f"Evaluated twice at a step, the {which} was taken: a." in capsys.readouterr().err
+def test_of_two_losses_at_a_step_one_is_chosen(tmp_path: Path, capsys) -> None:
+    for which, loss in (("first", 3.0), ("last", 2.0)):
+        write(tmp_path, "mixtures.csv", WIDE)
+        log = write(tmp_path, "a.csv", "step,web\n5,3\n5,2\n")
+        losses = imported(tmp_path, log, "--pattern", "{domain}", "--repeated", which)
+        assert losses.rows() == [("a", 5, "web", loss)]
+        assert f"Evaluated twice at a step, the {which} was taken: a." in capsys.readouterr().err
 
 
 LOSS, ANY = PATTERN[1], "{domain}"
@@ -204,57 +205,60 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "text", "form", "words"), WRONG)
-def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path, name, text, form, words) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
-    with pytest.raises(InputError) as error:
-        imported(tmp_path, write(tmp_path, name, text), "--pattern", form)
-    assert words in str(error.value)
-    assert not (tmp_path / "out").exists()
+def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path) -> None:
+    for name, text, form, words in WRONG:
+        write(tmp_path, "mixtures.csv", WIDE)
+        refused(words, imported, tmp_path, write(tmp_path, name, text), "--pattern", form)
+        assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("runs", "words"),
-    [
+def test_a_table_of_runs_that_does_not_fit_ends_in_a_sentence(tmp_path: Path) -> None:
+    for runs, words in (
         ("run,seed\nx,0\n", "runs.csv needs the columns run and mixture"),
         ("run,mixture\nx,\n", "runs.csv, line 2: a cell is empty"),
         ("run,mixture\nx,a\nx,b\n", "runs.csv, line 3: run 'x' is there twice"),
         ("run,mixture\ny,a\n", "--runs names 'y', of which there are no losses; there are x."),
         ("run,mixture,parameters\nx,a,7M\n", "runs.csv, line 2: parameters is '7M'"),
-    ],
-)
-def test_a_table_of_runs_that_does_not_fit_ends_in_a_sentence(tmp_path: Path, runs: str, words: str) -> None:
-    write(tmp_path, "mixtures.csv", WIDE)
-    log, named = write(tmp_path, "log.csv", "id,step,web\nx,5,3\n"), write(tmp_path, "runs.csv", runs)
-    with pytest.raises(InputError) as error:
-        imported(tmp_path, log, "--pattern", "{domain}", "--run", "id", "--runs", named)
-    assert words in str(error.value)
-    write(tmp_path, "empty.csv", "id,step,web\n,5,3\n")
-    with pytest.raises(InputError, match="line 2: column 'id' is empty: it names the run"):
-        imported(tmp_path, str(tmp_path / "empty.csv"), "--pattern", "{domain}", "--run", "id")
+    ):
+        write(tmp_path, "mixtures.csv", WIDE)
+        log, named = write(tmp_path, "log.csv", "id,step,web\nx,5,3\n"), write(tmp_path, "runs.csv", runs)
+        refused(words, imported, tmp_path, log, "--pattern", "{domain}", "--run", "id", "--runs", named)
 
 
-def test_a_folder_without_event_files_and_inputs_that_would_be_overwritten(tmp_path: Path) -> None:
+def test_places_without_losses_and_inputs_that_would_be_overwritten_are_refused(tmp_path: Path) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
-    with pytest.raises(InputError, match="has no event files"):
-        imported(tmp_path, str(tmp_path), *PATTERN)
-    with pytest.raises(InputError, match="nowhere does not exist"):
-        imported(tmp_path, str(tmp_path / "nowhere"), *PATTERN)
+    refused("has no event files", imported, tmp_path, str(tmp_path), *PATTERN)
+    unnamed = write(tmp_path, "empty.csv", "id,step,web\n,5,3\n")
+    words = "line 2: column 'id' is empty: it names the run"
+    refused(words, imported, tmp_path, unnamed, "--pattern", "{domain}", "--run", "id")
+    refused("nowhere does not exist", imported, tmp_path, str(tmp_path / "nowhere"), *PATTERN)
     log = write(tmp_path, "a.csv", "step,web\n5,3\n")
     flags = [log, "--pattern", "{domain}", "--mixtures", str(tmp_path / "mixtures.csv")]
-    with pytest.raises(InputError, match=r"mixtures\.csv would be overwritten"):
-        import_losses.main([*flags, "--out", str(tmp_path)])
+    refused(r"mixtures\.csv would be overwritten", import_losses.main, [*flags, "--out", str(tmp_path)])
     assert (tmp_path / "mixtures.csv").read_text() == WIDE
 
 
-def test_cells_that_a_panel_leaves_empty_are_of_other_runs(tmp_path: Path) -> None:
-    """wandb writes them in quotes."""
+def test_columns_of_panels_are_split_at_their_separator(tmp_path: Path) -> None:
+    # empty cells are of other runs; wandb writes them in quotes
     write(tmp_path, "mixtures.csv", WIDE)
     a, b = "a - eval/web/loss", "b - eval/web/loss"
     rows = [("Step", a, b, f"{b}__MIN"), ("5", "3.5", "", "4.50"), ("6", "", "4.5", "4.50"), ("7", "", "", "")]
     text = "".join(",".join(f'"{cell}"' for cell in row) + "\n" for row in rows)
     losses = imported(tmp_path, write(tmp_path, "p.csv", text), *PATTERN)
     assert losses.rows() == [("a", 5, "web", 3.5), ("b", 6, "web", 4.5)]
+    # names that hold the separator are split where the metric begins
+    write(tmp_path, "mixtures.csv", "mixture,web\na - 1,1\n")
+    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,a - 1 - eval/web/loss,a - 1 - lr\n5,3,x\n"), *PATTERN)
+    assert losses.rows() == [("a - 1", 5, "web", 3.0)]
+    # where runs have a column, one with the separator is of no panel
+    write(tmp_path, "mixtures.csv", WIDE.replace("web", "my - web"))
+    log = write(tmp_path, "log.csv", "id,step,my - web\na,5,3\nb,5,4\n")
+    losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id")
+    assert losses.rows() == [("a", 5, "my - web", 3.0), ("b", 5, "my - web", 4.0)]
+    # the name of the run says nothing of its metric
+    write(tmp_path, "mixtures.csv", "mixture,web\nbest_acc,1\n")
+    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,best_acc - web\n5,3\n"), "--pattern", "{domain}")
+    assert losses.rows() == [("best_acc", 5, "web", 3.0)]
 
 
 @pytest.mark.parametrize("purged", [True, False])
@@ -279,22 +283,3 @@ def test_steps_that_a_resumed_run_wrote_again(tmp_path: Path, purged: bool) -> N
         flags += ["--repeated", "last"]
     losses = imported(tmp_path, *flags)
     assert losses["step"].to_list() == [1, 2, 3, 4, 5] and losses["loss"].to_list() == [1.0, 2.0, 3.5, 4.5, 5.5]
-
-
-def test_names_that_hold_the_separator_of_panels_are_split_where_the_metric_begins(tmp_path: Path) -> None:
-    write(tmp_path, "mixtures.csv", "mixture,web\na - 1,1\n")
-    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,a - 1 - eval/web/loss,a - 1 - lr\n5,3,x\n"), *PATTERN)
-    assert losses.rows() == [("a - 1", 5, "web", 3.0)]
-
-
-def test_a_column_with_the_separator_is_of_no_panel_where_runs_have_a_column(tmp_path: Path) -> None:
-    write(tmp_path, "mixtures.csv", WIDE.replace("web", "my - web"))
-    log = write(tmp_path, "log.csv", "id,step,my - web\na,5,3\nb,5,4\n")
-    losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id")
-    assert losses.rows() == [("a", 5, "my - web", 3.0), ("b", 5, "my - web", 4.0)]
-
-
-def test_the_name_of_a_panels_run_says_nothing_of_its_metric(tmp_path: Path) -> None:
-    write(tmp_path, "mixtures.csv", "mixture,web\nbest_acc,1\n")
-    losses = imported(tmp_path, write(tmp_path, "p.csv", "Step,best_acc - web\n5,3\n"), "--pattern", "{domain}")
-    assert losses.rows() == [("best_acc", 5, "web", 3.0)]

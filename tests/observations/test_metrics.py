@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import mixtures, observe, with_transfer, write_tables
+from refusals import refused
 
 import fit_law
 import import_losses
@@ -67,8 +68,7 @@ def test_laws_fit_metrics_of_the_last_step(tables: list[str], tmp_path: Path, la
 
 def test_bimix_says_that_it_cannot(tables: list[str], tmp_path: Path) -> None:
     observed = read_observations(*map(Path, joined(tables, tmp_path)))
-    with pytest.raises(InputError, match="the bimix law covers training domains only; use the law transfer"):
-        fit("bimix", observed)
+    refused("the bimix law covers training domains only; use the law transfer", fit, "bimix", observed)
 
 
 def test_a_mixture_that_is_best_for_a_metric(tables: list[str], tmp_path: Path) -> None:
@@ -91,19 +91,10 @@ def test_weights_are_demanded_where_metrics_stand_beside_losses(tables: list[str
     out, mixture = tmp_path / "c.json", tmp_path / "mixture.json"
     fit_law.main(["--law", "exponential", "--losses", losses, "--mixtures", mixed, "--out", str(out)])
     flags = ["--coefficients", str(out), "--step", "8000", "--out", str(mixture)]
-    with pytest.raises(
-        InputError, match=r"of losses and of metrics \(arc error, mmlu_bpb\), whose units have no common"
-    ):
-        optimize_mixture.main(flags)
+    refused("of losses and of metrics (arc error, mmlu_bpb), whose units have no common", optimize_mixture.main, flags)
     assert not mixture.exists()
     optimize_mixture.main([*flags, "--objective", '{"families": {"all": ["d00", "d01", "d02"]}}'])
     assert mixture.exists()
-
-
-def test_a_table_of_losses_is_no_table_of_metrics() -> None:
-    table = pl.DataFrame({"mixture": ["a"], "step": [2], "domain": ["err"], "loss": [0.3]})
-    with pytest.raises(InputError, match=r"m\.csv has a column 'domain': write metrics as mixture, metric, value"):
-        with_metrics(LOSSES, table, "m.csv")
 
 
 def test_an_import_takes_metrics_along(tables: list[str], tmp_path: Path) -> None:
@@ -136,23 +127,20 @@ LOSSES = pl.DataFrame(
 )
 
 
-def test_without_a_step_a_metric_is_of_each_runs_last() -> None:
+def test_a_metric_without_a_step_is_of_each_runs_last_and_keeps_its_parts() -> None:
     found = with_metrics(LOSSES, pl.DataFrame({"mixture": ["a", "b"], "bpb": [0.9, None]}), "m.csv")
-    assert found.tail(1).row(0, named=True) == {
-        "mixture": "a",
-        "step": 2,
-        "domain": "bpb",
-        "loss": 0.9,
-        "tokens": 1024,
-        "metric": True,
-    }
+    row = {"mixture": "a", "step": 2, "domain": "bpb", "loss": 0.9, "tokens": 1024, "metric": True}
+    assert found.tail(1).row(0, named=True) == row
     assert losses_only(found).equals(LOSSES)
     assert len(found) == 4
+    # also where all losses are whole numbers
+    whole = LOSSES.with_columns(pl.col("loss").round().cast(pl.Int64))
+    found = with_metrics(whole, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
+    assert found.filter(pl.col("domain") == "error")["loss"].to_list() == [0.3]
 
 
-@pytest.mark.parametrize(
-    ("metrics", "words"),
-    [
+def test_what_is_no_metric_is_refused() -> None:
+    for metrics, words in (
         (
             {"mixture": ["a"], "arc_accuracy": [0.3]},
             r"of 'arc_accuracy' more is better, by its name.*error rate above 0",
@@ -169,11 +157,11 @@ def test_without_a_step_a_metric_is_of_each_runs_last() -> None:
         ({"mixture": ["a"], "step": [3], "error": [0.3]}, "mixture 'a' has a metric and no losses at step 3"),
         ({"who": ["a"], "error": [0.3]}, "has no column 'mixture'"),
         ({"mixture": ["a"], "step": [1]}, "has no metric"),
-    ],
-)
-def test_metrics_that_are_refused(metrics: dict, words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        with_metrics(LOSSES, pl.DataFrame(metrics), "m.csv")
+    ):
+        refused(words, with_metrics, LOSSES, pl.DataFrame(metrics), "m.csv")
+    table = pl.DataFrame({"mixture": ["a"], "step": [2], "domain": ["err"], "loss": [0.3]})
+    with pytest.raises(InputError, match=r"m\.csv has a column 'domain': write metrics as mixture, metric, value"):
+        with_metrics(LOSSES, table, "m.csv")
 
 
 def test_metrics_of_mixtures_that_were_run_at_several_sizes_say_of_which() -> None:
@@ -184,35 +172,34 @@ def test_metrics_of_mixtures_that_were_run_at_several_sizes_say_of_which() -> No
     assert with_metrics(losses, own, "m.csv").tail(2)["parameters"].to_list() == [2e6, 1e6]
 
 
-@pytest.mark.parametrize("law", [law for law in LAWS if law != "bimix"])
-def test_metrics_move_no_loss_by_a_bit(law: str) -> None:
+def test_metrics_move_no_loss_by_a_bit() -> None:
     """Twelve metrics of noise beside the losses, over steps where the law has them."""
-    steps = STEPS if LAWS[law].over_steps else STEPS[-1:]
-    losses = observe(with_transfer(0, 3), mixtures(0, RUNS, 3), steps, noise=0.002)
-    if law == "transfer":  # pools that repeat: how repetition counts is read off the losses too
-        tokens, pools = np.full(RUNS, 8e6), np.tile([2e6, 8e6, 9e6], (RUNS, 1))
-        losses = replace(losses, tokens=tokens, pools=pools, gaps=np.log(mixtures(1, 3, 3)))
-    noise = np.exp(0.05 * np.random.default_rng(1).standard_normal((RUNS, len(steps), 12)))
-    noise[:, :-1] = np.nan
-    names = tuple(f"a{i:02d}" for i in range(12))  # before the losses by name
-    beside = replace(
-        losses,
-        loss_domains=names + losses.loss_domains,
-        losses=np.concatenate([noise, losses.losses], axis=2),
-        gaps=None if losses.gaps is None else np.concatenate([np.full((12, 3), np.nan), losses.gaps]),
-        metrics=names,
-    )
-    alone, together = fit(law, losses), fit(law, beside)
-    assert together["metrics"] == list(names) and list(together["coefficients"]) == list(beside.loss_domains)
-    of_losses = {name: together["coefficients"][name] for name in losses.loss_domains}
-    assert of_losses == alone["coefficients"] and together.get("choice") == alone.get("choice")
-    if law == "transfer":
-        assert together["choice_of_metrics"] != together["choice"]
-        both = left_out(alone, losses, 8000), left_out(together, beside, 8000)
-        assert np.array_equal(both[0].spread()[0], both[1].spread()[0][12:])
-        del together["choice_of_metrics"]
-        with pytest.raises(InputError, match="earlier version"):
-            next(transfer.refit([(beside, None)], together))
+    for law in [law for law in LAWS if law != "bimix"]:
+        steps = STEPS if LAWS[law].over_steps else STEPS[-1:]
+        losses = observe(with_transfer(0, 3), mixtures(0, RUNS, 3), steps, noise=0.002)
+        if law == "transfer":  # pools that repeat: how repetition counts is read off the losses too
+            tokens, pools = np.full(RUNS, 8e6), np.tile([2e6, 8e6, 9e6], (RUNS, 1))
+            losses = replace(losses, tokens=tokens, pools=pools, gaps=np.log(mixtures(1, 3, 3)))
+        noise = np.exp(0.05 * np.random.default_rng(1).standard_normal((RUNS, len(steps), 12)))
+        noise[:, :-1] = np.nan
+        names = tuple(f"a{i:02d}" for i in range(12))  # before the losses by name
+        beside = replace(
+            losses,
+            loss_domains=names + losses.loss_domains,
+            losses=np.concatenate([noise, losses.losses], axis=2),
+            gaps=None if losses.gaps is None else np.concatenate([np.full((12, 3), np.nan), losses.gaps]),
+            metrics=names,
+        )
+        alone, together = fit(law, losses), fit(law, beside)
+        assert together["metrics"] == list(names) and list(together["coefficients"]) == list(beside.loss_domains)
+        of_losses = {name: together["coefficients"][name] for name in losses.loss_domains}
+        assert of_losses == alone["coefficients"] and together.get("choice") == alone.get("choice"), law
+        if law == "transfer":
+            assert together["choice_of_metrics"] != together["choice"]
+            both = left_out(alone, losses, 8000), left_out(together, beside, 8000)
+            assert np.array_equal(both[0].spread()[0], both[1].spread()[0][12:])
+            del together["choice_of_metrics"]
+            refused("earlier version", next, transfer.refit([(beside, None)], together))
 
 
 def test_a_table_of_losses_says_which_are_metrics_and_the_noise_is_of_losses(tables: list[str], tmp_path: Path) -> None:
@@ -240,9 +227,3 @@ def test_metrics_with_fewer_terms_than_losses_are_predicted_with_their_own() -> 
     at = np.full(3, 1 / 3)
     for one, other in zip(value(both, 8000, np.array([0.0, 1.0]))(at), value(alone, 8000, np.ones(1))(at), strict=True):
         assert np.allclose(one, other, rtol=1e-12, atol=0)
-
-
-def test_metrics_keep_their_parts_where_all_losses_are_whole_numbers() -> None:
-    whole = LOSSES.with_columns(pl.col("loss").round().cast(pl.Int64))
-    found = with_metrics(whole, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
-    assert found.filter(pl.col("domain") == "error")["loss"].to_list() == [0.3]
