@@ -2,27 +2,20 @@
 
 import sys
 
-import pytest
-
 from bimix.errors import InputError, masked, run
 
 
-@pytest.mark.parametrize(
-    ("text", "hidden"),
-    [
+def test_an_address_loses_user_password_and_query(capsys, monkeypatch) -> None:
+    for text, hidden in (
         ("https://me:secret@host/a.jsonl: the file", "https://***@host/a.jsonl: the file"),
         ("'https://host/a.jsonl?token=secret' is", "'https://host/a.jsonl?***' is"),
         ("(s3://key:se/cret@bucket/a?x=1&y=2, hf://datasets/a/b)", "(s3://***@bucket/a?*** hf://datasets/a/b)"),
         ("https://host:8080/a@b.jsonl", "https://host:8080/a@b.jsonl"),
         ("s3://bucket/a@b.jsonl", "s3://bucket/a@b.jsonl"),
         ("data/a?b@c.jsonl", "data/a?b@c.jsonl"),
-    ],
-)
-def test_an_address_loses_user_password_and_query(text: str, hidden: str) -> None:
-    assert masked(text) == hidden
+    ):
+        assert masked(text) == hidden
 
-
-def test_a_script_ends_without_the_secrets_of_its_addresses(capsys, monkeypatch) -> None:
     def main():
         raise InputError("https://me:secret@host/a?token=secret cannot be opened.")
 

@@ -15,18 +15,18 @@ def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-@pytest.mark.parametrize(("kind", "suffix"), [("files", ".pyi"), ("docstrings", ".py"), ("descriptions", ".md")])
-def test_harvest(tmp_path, kind, suffix):
-    megabytes = "0.01" if kind == "descriptions" else "0.05"
-    records = harvest(tmp_path / "a.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
-    texts = [record["text"] for record in records]
-    assert len(set(texts)) == len(texts)
-    assert all(text.strip() for text in texts)
-    assert len({record["source"] for record in records}) == len(records)  # a file is a document
-    size = sum(len(text.encode()) for text in texts)
-    assert 0.9 * float(megabytes) * 1e6 <= size <= float(megabytes) * 1e6 + 200
-    harvest(tmp_path / "b.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
-    assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+def test_harvest(tmp_path):
+    for kind, suffix in (("files", ".pyi"), ("docstrings", ".py"), ("descriptions", ".md")):
+        megabytes = "0.01" if kind == "descriptions" else "0.05"
+        records = harvest(tmp_path / "a.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+        texts = [record["text"] for record in records]
+        assert len(set(texts)) == len(texts)
+        assert all(text.strip() for text in texts)
+        assert len({record["source"] for record in records}) == len(records)  # a file is a document
+        size = sum(len(text.encode()) for text in texts)
+        assert 0.9 * float(megabytes) * 1e6 <= size <= float(megabytes) * 1e6 + 200
+        harvest(tmp_path / "b.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+        assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
 def test_what_is_not_there_is_told(tmp_path):

@@ -22,9 +22,8 @@ def line(**record) -> bytes:
     return json.dumps(record).encode()
 
 
-@pytest.mark.parametrize(
-    ("raw", "reason"),
-    [
+def test_bad_record_has_its_reason():
+    for raw, reason in (
         (b'{"text": "x"', "invalid JSON"),
         (b'{"text": "x"} {"text": "y"}', "invalid JSON"),
         (b"[" * 100_000, "invalid JSON"),
@@ -38,24 +37,23 @@ def line(**record) -> bytes:
         (line(text="x", set="C"), "unknown domain"),
         (line(text="x", set=["b"]), "unknown domain"),
         (line(text="", set="b"), EMPTY),
-    ],
-)
-def test_bad_record_has_its_reason(raw, reason):
-    with pytest.raises(Rejected) as rejection:
-        reader(0.0, "set", DOMAINS).parse(raw)
-    assert rejection.value.reason == reason
+    ):
+        with pytest.raises(Rejected) as rejection:
+            reader(0.0, "set", DOMAINS).parse(raw)
+        assert rejection.value.reason == reason, raw[:80]
 
 
 def test_dotted_field_may_pass_through_a_json_string():
     for meta in ({"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})):
         assert reader(0.0, "meta.set.name", DOMAINS).parse(line(text=" \0\r\n", meta=meta)) == (" \0\r\n", "A")
+    for meta in ("", "no JSON", "[" * 100_000, "[]"):  # a string that is no object has no fields
+        with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
+            lookup_field({"meta": meta}, "meta.set")
 
 
-def test_lines_are_numbered_with_the_blank_ones():
+def test_lines_are_numbered_with_the_blank_ones_and_of_one_too_long_a_part_is_held():
     assert list(number_lines(io.BytesIO(b"a\r\n\n \t\nb"), "f", 9)) == [(1, b"a\r\n"), (4, b"b")]
 
-
-def test_of_a_line_too_long_a_part_is_held():
     class Stream(io.BytesIO):
         def readline(self, limit):
             line = super().readline(limit)
@@ -114,21 +112,12 @@ def test_every_short_text_is_cut_as_promised():
         assert cut_text(text, 30) == cut_slowly(text, 30) and cut_text(text, None) == [text]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
+def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, sentence in (
         (json.dumps(READING | {"text_fields": "x"}), "text_fields"),
         (json.dumps({"text_field": "text"}), "missing 4 required"),
         ("{", "does not say how a corpus is read"),
-    ],
-)
-def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[str], text: str, sentence: str) -> None:
-    with pytest.raises(SystemExit):
-        reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", text])
-    assert sentence in capsys.readouterr().err
-
-
-def test_a_string_that_is_no_object_has_no_fields():
-    for meta in ("", "no JSON", "[" * 100_000, "[]"):
-        with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
-            lookup_field({"meta": meta}, "meta.set")
+    ):
+        with pytest.raises(SystemExit):
+            reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", text])
+        assert sentence in capsys.readouterr().err

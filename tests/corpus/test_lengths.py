@@ -89,10 +89,7 @@ def test_a_tokenizer_that_does_not_say_has_none() -> None:
     assert byte_lengths(tokenizer.to_str(), END) is None
 
 
-@pytest.mark.parametrize("rows", [3, 1000])
-def test_the_bytes_that_are_counted_are_those_of_the_rows_that_are_evaluated(
-    tokenizer: Path, tmp_path: Path, rows: int
-) -> None:
+def test_the_bytes_that_are_counted_are_those_of_the_rows_that_are_evaluated(tokenizer: Path, tmp_path: Path) -> None:
     """All of a row but its first token; a row may begin and end within a character."""
     raw = tmp_path / "raw.jsonl"
     documents = [record(number, text) for number, text in enumerate(TEXTS * 6)]
@@ -101,19 +98,20 @@ def test_the_bytes_that_are_counted_are_those_of_the_rows_that_are_evaluated(
     flags = ["--folder", str(tmp_path), "--shards", str(tmp_path / "shards.jsonl"), "--domains", "c"]
     index_tokens.main([*flags, *(f"--{name}={tmp_path / name}.parquet" for name in ("train", "validation"))])
     flags = [f"--index={tmp_path / 'validation.parquet'}", f"--tokenizer={tokenizer}", f"--end-of-text={END}"]
-    count_bytes.main([*flags, f"--rows={rows}", f"--out={tmp_path / 'bytes.csv'}"])
-    (found,) = pl.read_csv(tmp_path / "bytes.csv").rows(named=True)
-    store = RowStore(pl.read_parquet(tmp_path / "validation.parquet"), ["c"], open_rows)
-    sample, known = store.sample(0, rows), Tokenizer.from_file(str(tokenizer))
-    assert found["rows"] == len(sample) == min(rows, store.sizes[0])
-    assert found["tokens"] == len(sample) * (store.row_length - 1)
-    # a byte is a character of a byte-level token, whichever it is
-    ends = known.token_to_id(END)
-    spelt = "".join(known.id_to_token(token) for row in sample for token in row[1:] if token != ends)
-    assert found["bytes"] == len(spelt)
-    assert found["bits_per_nat"] == pytest.approx(found["tokens"] / (math.log(2) * found["bytes"]))
-    if rows > 100:  # the rows are the split's text, one document after the other, without the tail
-        places = np.argsort(permute(np.arange(store.sizes[0]), int(store.sizes[0]), ROWS_KEY))  # as they were cut
-        whole = store.read(np.zeros(store.sizes[0], dtype=int), places)
-        text = known.decode(whole.ravel().tolist(), skip_special_tokens=True).rstrip("\N{REPLACEMENT CHARACTER}")
-        assert 0 <= byte_lengths(tokenizer.read_text(), END)[whole].sum() - len(text.encode()) < 4
+    for rows in (3, 1000):
+        count_bytes.main([*flags, f"--rows={rows}", f"--out={tmp_path / 'bytes.csv'}"])
+        (found,) = pl.read_csv(tmp_path / "bytes.csv").rows(named=True)
+        store = RowStore(pl.read_parquet(tmp_path / "validation.parquet"), ["c"], open_rows)
+        sample, known = store.sample(0, rows), Tokenizer.from_file(str(tokenizer))
+        assert found["rows"] == len(sample) == min(rows, store.sizes[0])
+        assert found["tokens"] == len(sample) * (store.row_length - 1)
+        # a byte is a character of a byte-level token, whichever it is
+        ends = known.token_to_id(END)
+        spelt = "".join(known.id_to_token(token) for row in sample for token in row[1:] if token != ends)
+        assert found["bytes"] == len(spelt)
+        assert found["bits_per_nat"] == pytest.approx(found["tokens"] / (math.log(2) * found["bytes"]))
+        if rows > 100:  # the rows are the split's text, one document after the other, without the tail
+            places = np.argsort(permute(np.arange(store.sizes[0]), int(store.sizes[0]), ROWS_KEY))  # as they were cut
+            whole = store.read(np.zeros(store.sizes[0], dtype=int), places)
+            text = known.decode(whole.ravel().tolist(), skip_special_tokens=True).rstrip("\N{REPLACEMENT CHARACTER}")
+            assert 0 <= byte_lengths(tokenizer.read_text(), END)[whole].sum() - len(text.encode()) < 4

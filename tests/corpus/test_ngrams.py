@@ -1,11 +1,11 @@
 """Rows and counts against the plainest way to make them."""
 
+import itertools
 from collections import Counter
 from itertools import pairwise
 
 import numpy as np
 import polars as pl
-import pytest
 from tokenised import call
 
 import merge_counts as merge_script
@@ -13,26 +13,26 @@ from bimix.corpus import counts
 from bimix.corpus.counts import NgramCounter, add_up, count_sorted, merge_counts, pair_codes, split_codes
 
 
-@pytest.mark.parametrize(
-    ("vocabulary", "dtype", "block"), [(7, "<u2", 1), (65_536, "<u2", 500), (100_000, "<u4", 2**19)]
-)
-def test_counts_equal_counting_one_by_one(monkeypatch, vocabulary, dtype, block):
-    monkeypatch.setattr("bimix.corpus.counts.BLOCK", block)
-    generator = np.random.default_rng(2)
-    pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
-    pieces[3][:] = vocabulary - 1
-    counter = NgramCounter()
-    for piece in pieces:
-        counter.add(piece.astype(dtype))
-    rows = np.concatenate(pieces).tolist()
+def test_counts_equal_counting_one_by_one(monkeypatch):
+    for vocabulary, dtype, block in ((7, "<u2", 1), (65_536, "<u2", 500), (100_000, "<u4", 2**19)):
+        monkeypatch.setattr("bimix.corpus.counts.BLOCK", block)
+        generator = np.random.default_rng(2)
+        pieces = [generator.integers(0, vocabulary, (int(generator.integers(0, 9)), 33)) for _ in range(30)]
+        pieces[3][:] = vocabulary - 1
+        counter = NgramCounter()
+        for piece in pieces:
+            counter.add(piece.astype(dtype))
+        rows = np.concatenate(pieces).tolist()
 
-    tokens, counts = counter.tokens()
-    assert dict(zip(tokens.tolist(), counts.tolist(), strict=True)) == Counter(token for row in rows for token in row)
-    first, second, counts = counter.pairs()
-    expected = Counter(pair for row in rows for pair in pairwise(row))
-    assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
-    assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
-    assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
+        tokens, counts = counter.tokens()
+        assert dict(zip(tokens.tolist(), counts.tolist(), strict=True)) == Counter(
+            token for row in rows for token in row
+        )
+        first, second, counts = counter.pairs()
+        expected = Counter(pair for row in rows for pair in pairwise(row))
+        assert dict(zip(zip(first.tolist(), second.tolist(), strict=True), counts.tolist(), strict=True)) == expected
+        assert list(zip(first, second, strict=True)) == sorted(zip(first, second, strict=True))
+        assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
 
 
 def test_no_rows_no_counts():
@@ -52,51 +52,48 @@ def test_codes_keep_the_largest_ids():
     assert second.tolist() == [0, largest, largest]
 
 
-@pytest.mark.parametrize(
-    ("dtype", "largest", "at_once"),
-    [("<u4", 5, 1), ("<u4", 2**32 - 1, 16), ("<u8", 2**32, 2**16)],
-)
-def test_merged_counts_are_sums_however_large(monkeypatch, dtype, largest, at_once):
-    monkeypatch.setattr("bimix.corpus.counts.RANGE", at_once)
-    generator = np.random.default_rng(4)
-    last = np.iinfo(dtype).max
-    parts, expected = [], Counter()
-    for _ in range(4):
-        codes = np.array([*set(generator.integers(0, 50, 20).tolist()), last], dtype)
-        codes.sort()
-        numbers = generator.integers(1, largest, len(codes), np.uint64, endpoint=True)
-        numbers[-1] = largest
-        parts.append((codes, numbers))
-        expected += Counter(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
-    before = [(codes.copy(), numbers.copy()) for codes, numbers in parts]
-    codes, sums = merge_counts(*parts)
-    assert codes.dtype == dtype and sums.dtype == np.uint64
-    assert list(zip(codes.tolist(), sums.tolist(), strict=True)) == sorted(expected.items())
-    assert all(
-        (one == other).all()
-        for part, kept in zip(parts, before, strict=True)
-        for one, other in zip(part, kept, strict=True)
-    )
+def test_merged_counts_are_sums_however_large(monkeypatch):
+    for dtype, largest, at_once in (("<u4", 5, 1), ("<u4", 2**32 - 1, 16), ("<u8", 2**32, 2**16)):
+        monkeypatch.setattr("bimix.corpus.counts.RANGE", at_once)
+        generator = np.random.default_rng(4)
+        last = np.iinfo(dtype).max
+        parts, expected = [], Counter()
+        for _ in range(4):
+            codes = np.array([*set(generator.integers(0, 50, 20).tolist()), last], dtype)
+            codes.sort()
+            numbers = generator.integers(1, largest, len(codes), np.uint64, endpoint=True)
+            numbers[-1] = largest
+            parts.append((codes, numbers))
+            expected += Counter(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
+        before = [(codes.copy(), numbers.copy()) for codes, numbers in parts]
+        codes, sums = merge_counts(*parts)
+        assert codes.dtype == dtype and sums.dtype == np.uint64
+        assert list(zip(codes.tolist(), sums.tolist(), strict=True)) == sorted(expected.items())
+        assert all(
+            (one == other).all()
+            for part, kept in zip(parts, before, strict=True)
+            for one, other in zip(part, kept, strict=True)
+        )
 
 
-@pytest.mark.parametrize(("piece", "keys"), [(1, ["token"]), (40, ["first", "second"]), (10**6, ["token"])])
-def test_tables_add_up_in_pieces(piece, keys):
-    generator = np.random.default_rng(3)
-    tables, expected = [], Counter()
-    for _ in range(5):
-        own = Counter(tuple(row) for row in generator.integers(0, 9, (60, len(keys))).tolist())
-        expected += own
-        columns = dict(zip(keys, zip(*sorted(own), strict=True), strict=True)) | {
-            "n": [own[key] for key in sorted(own)]
-        }
-        types = dict.fromkeys(keys, pl.UInt32) | {"n": pl.UInt64}
-        tables.append(pl.DataFrame(columns, schema=types).lazy())
-    pieces = list(add_up(tables, keys, piece))
-    rows = [row for table in pieces for row in table.iter_rows()]
-    assert [row[:-1] for row in rows] == sorted(expected)
-    assert {row[:-1]: row[-1] for row in rows} == expected
-    assert len(pieces) == {1: 9, 40: len(pieces), 10**6: 1}[piece]
-    assert piece > 40 or all(table[keys[0]].n_unique() < 9 for table in pieces)
+def test_tables_add_up_in_pieces():
+    for piece, keys in ((1, ["token"]), (40, ["first", "second"]), (10**6, ["token"])):
+        generator = np.random.default_rng(3)
+        tables, expected = [], Counter()
+        for _ in range(5):
+            own = Counter(tuple(row) for row in generator.integers(0, 9, (60, len(keys))).tolist())
+            expected += own
+            columns = dict(zip(keys, zip(*sorted(own), strict=True), strict=True)) | {
+                "n": [own[key] for key in sorted(own)]
+            }
+            types = dict.fromkeys(keys, pl.UInt32) | {"n": pl.UInt64}
+            tables.append(pl.DataFrame(columns, schema=types).lazy())
+        pieces = list(add_up(tables, keys, piece))
+        rows = [row for table in pieces for row in table.iter_rows()]
+        assert [row[:-1] for row in rows] == sorted(expected)
+        assert {row[:-1]: row[-1] for row in rows} == expected
+        assert len(pieces) == {1: 9, 40: len(pieces), 10**6: 1}[piece]
+        assert piece > 40 or all(table[keys[0]].n_unique() < 9 for table in pieces)
 
 
 def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
@@ -113,38 +110,37 @@ def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
     assert 3 < merged < 20
 
 
-@pytest.mark.parametrize("sort", counts.SORTS)
-@pytest.mark.parametrize("dtype", ["<u4", "<u8"])
-def test_either_sort_gives_the_same_codes(sort, dtype):
-    largest = np.iinfo(dtype).max
-    codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
-    codes[::7], codes[3], codes[4] = 9, largest, 0
-    found = sort(codes)
-    assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
-    assert len(sort(codes[:0])) == 0
+def test_either_sort_gives_the_same_codes():
+    for sort, dtype in itertools.product(counts.SORTS, ("<u4", "<u8")):
+        largest = np.iinfo(dtype).max
+        codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
+        codes[::7], codes[3], codes[4] = 9, largest, 0
+        found = sort(codes)
+        assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
+        assert len(sort(codes[:0])) == 0
 
 
-@pytest.mark.parametrize("most", [1, 300])
-def test_sums_do_not_depend_on_what_is_put_aside(tmp_path, monkeypatch, most):
-    monkeypatch.setattr(merge_script, "MOST_SUMS", most)
-    generator = np.random.default_rng(5)
-    whole, paths = NgramCounter(), []
-    for shard in range(7):
-        rows, own = generator.integers(0, 40, (12, 16)).astype("<u2"), NgramCounter()
-        whole.add(rows)
-        own.add(rows)
-        paths.append(str(tmp_path / f"{shard}.bin"))
-        columns = dict(zip(("first", "second", "n"), own.pairs(), strict=True))
-        pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.bigrams.parquet")
-        columns = dict(zip(("token", "n"), own.tokens(), strict=True))
-        pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.unigrams.parquet")
-    index = pl.DataFrame({"domain": ["a"] * 7, "rows": [12] * 7, "path": paths})
-    index.write_parquet(tmp_path / "index.parquet")
-    out = {name: tmp_path / "out" / f"{name}.parquet" for name in ("bigrams", "unigrams")}
-    call(merge_script, index=tmp_path / "index.parquet", domain="a", **out)
-    found = pl.read_parquet(out["bigrams"])
-    expected = dict(zip(("first", "second", "n"), whole.pairs(), strict=True))
-    assert found.equals(pl.DataFrame(expected))
-    tokens = dict(pl.read_parquet(out["unigrams"]).iter_rows())
-    assert tokens == Counter(dict(zip(*(column.tolist() for column in whole.tokens()), strict=True)))
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["bigrams.parquet", "unigrams.parquet"]
+def test_sums_do_not_depend_on_what_is_put_aside(tmp_path, monkeypatch):
+    for most in (1, 300):
+        monkeypatch.setattr(merge_script, "MOST_SUMS", most)
+        generator = np.random.default_rng(5)
+        whole, paths = NgramCounter(), []
+        for shard in range(7):
+            rows, own = generator.integers(0, 40, (12, 16)).astype("<u2"), NgramCounter()
+            whole.add(rows)
+            own.add(rows)
+            paths.append(str(tmp_path / f"{shard}.bin"))
+            columns = dict(zip(("first", "second", "n"), own.pairs(), strict=True))
+            pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.bigrams.parquet")
+            columns = dict(zip(("token", "n"), own.tokens(), strict=True))
+            pl.DataFrame(columns).write_parquet(tmp_path / f"{shard}.unigrams.parquet")
+        index = pl.DataFrame({"domain": ["a"] * 7, "rows": [12] * 7, "path": paths})
+        index.write_parquet(tmp_path / "index.parquet")
+        out = {name: tmp_path / "out" / f"{name}.parquet" for name in ("bigrams", "unigrams")}
+        call(merge_script, index=tmp_path / "index.parquet", domain="a", **out)
+        found = pl.read_parquet(out["bigrams"])
+        expected = dict(zip(("first", "second", "n"), whole.pairs(), strict=True))
+        assert found.equals(pl.DataFrame(expected))
+        tokens = dict(pl.read_parquet(out["unigrams"]).iter_rows())
+        assert tokens == Counter(dict(zip(*(column.tolist() for column in whole.tokens()), strict=True)))
+        assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["bigrams.parquet", "unigrams.parquet"]

@@ -47,16 +47,12 @@ def write_lines(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("ending", ["", ".gz", ".xz", ".zst"])
-def test_lines(tmp_path, ending):
-    assert read(write_lines(tmp_path / f"raw.jsonl{ending}")) == EXPECTED
-
-
-@pytest.mark.parametrize("as_string", [False, True])
-def test_parquet(tmp_path, as_string):
-    rows = [record | {"meta": json.dumps(record["meta"])} for record in RECORDS] if as_string else RECORDS
-    pl.DataFrame(rows).with_columns(other=pl.lit(1)).write_parquet(tmp_path / "raw.parquet", row_group_size=700)
-    assert read(tmp_path / "raw.parquet") == EXPECTED
+def test_lines_and_parquet(tmp_path):
+    for ending in ("", ".gz", ".xz", ".zst"):
+        assert read(write_lines(tmp_path / f"raw.jsonl{ending}")) == EXPECTED, ending
+    for rows in (RECORDS, [record | {"meta": json.dumps(record["meta"])} for record in RECORDS]):
+        pl.DataFrame(rows).with_columns(other=pl.lit(1)).write_parquet(tmp_path / "raw.parquet", row_group_size=700)
+        assert read(tmp_path / "raw.parquet") == EXPECTED
 
 
 def test_faults_of_parquet_are_told(tmp_path):
@@ -83,34 +79,33 @@ def test_a_text_file_is_one_document(tmp_path):
     assert write_field("a.b.c", 1) == {"a": {"b": {"c": 1}}}
 
 
-@pytest.mark.parametrize("kind", ["raw.jsonl", "raw.jsonl.zst", "raw.parquet", "raw.txt"])
-def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path, kind):
-    path = tmp_path / kind
-    texts = ["short", "x" * 300, "last"]
-    if kind == "raw.txt":
-        path.write_text(texts[1])
-    elif kind == "raw.parquet":
-        pl.DataFrame({"text": texts}).write_parquet(path)
-    else:
-        with smart_open.open(path, "wb") as file:
-            file.write("".join(json.dumps({"text": text}) + "\n" for text in texts).encode())
-    number = 1 if kind == "raw.txt" else 2
-    with pytest.raises(InputError, match=rf"{kind}:{number}: the record is longer than 0.0002 MB; raise corpus.docu"):
-        read(path, "text", None, {"": "A"}, longest=200)
-    assert [text for text, _ in read(path, "text", None, {"": "A"}, rejects=1.0, longest=200)] == texts[::2][
-        : number * 2 - 2
-    ]
-    assert "x" * 300 in [text for text, _ in read(path, "text", None, {"": "A"}, longest=400)]
+def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path):
+    for kind in ("raw.jsonl", "raw.jsonl.zst", "raw.parquet", "raw.txt"):
+        path = tmp_path / kind
+        texts = ["short", "x" * 300, "last"]
+        if kind == "raw.txt":
+            path.write_text(texts[1])
+        elif kind == "raw.parquet":
+            pl.DataFrame({"text": texts}).write_parquet(path)
+        else:
+            with smart_open.open(path, "wb") as file:
+                file.write("".join(json.dumps({"text": text}) + "\n" for text in texts).encode())
+        number = 1 if kind == "raw.txt" else 2
+        with pytest.raises(
+            InputError, match=rf"{kind}:{number}: the record is longer than 0.0002 MB; raise corpus.docu"
+        ):
+            read(path, "text", None, {"": "A"}, longest=200)
+        assert [text for text, _ in read(path, "text", None, {"": "A"}, rejects=1.0, longest=200)] == texts[::2][
+            : number * 2 - 2
+        ]
+        assert "x" * 300 in [text for text, _ in read(path, "text", None, {"": "A"}, longest=400)]
 
 
-def test_unknown_ending_and_missing_file_are_told(tmp_path):
+def test_an_unknown_ending_a_missing_file_a_pipe_and_a_device_are_told(tmp_path):
     with pytest.raises(InputError, match=r"raw\.csv\.gz has none of the endings .jsonl, .parquet, .txt; say in corpus"):
         read(tmp_path / "raw.csv.gz")
     with pytest.raises(InputError, match=r"raw\.jsonl cannot be opened"):
         read(tmp_path / "raw.jsonl")
-
-
-def test_a_pipe_or_a_device_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.jsonl")
     for path in (tmp_path / "pipe.jsonl", tmp_path):
         with pytest.raises(InputError, match=r"is no file; check corpus\.train"):
@@ -152,15 +147,19 @@ def server(tmp_path):
         server.shutdown()
 
 
-@pytest.mark.parametrize("ending", ["", ".zst"])
-def test_files_of_a_server_are_streamed(tmp_path, server, ending):
-    write_lines(tmp_path / f"raw.jsonl{ending}")
-    assert read(f"{server}/raw.jsonl{ending}") == EXPECTED
-    write_lines(tmp_path / f"short.jsonl{ending}")
-    with pytest.raises(InputError, match=r"short\.jsonl.*: the file breaks off"):
-        read(f"{server}/short.jsonl{ending}")
-    with pytest.raises(InputError, match=r"none\.jsonl.* cannot be opened"):
-        read(f"{server}/none.jsonl{ending}")
+def test_files_of_a_server_are_streamed(tmp_path, server):
+    for ending in ("", ".zst"):
+        write_lines(tmp_path / f"raw.jsonl{ending}")
+        assert read(f"{server}/raw.jsonl{ending}") == EXPECTED
+        write_lines(tmp_path / f"short.jsonl{ending}")
+        with pytest.raises(InputError, match=r"short\.jsonl.*: the file breaks off"):
+            read(f"{server}/short.jsonl{ending}")
+        with pytest.raises(InputError, match=r"none\.jsonl.* cannot be opened"):
+            read(f"{server}/none.jsonl{ending}")
+    pl.DataFrame(RECORDS).write_parquet(tmp_path / "raw.parquet")
+    assert read(f"{server}/raw.parquet") == EXPECTED
+    with pytest.raises(InputError, match=r"none\.parquet:1: the file is damaged here or cannot be read"):
+        read(f"{server}/none.parquet")
 
 
 class Silent(http.server.BaseHTTPRequestHandler):
@@ -178,21 +177,14 @@ class Silent(http.server.BaseHTTPRequestHandler):
         self.rfile.read(1)
 
 
-@pytest.mark.parametrize("name", ["begun.jsonl", "begun.txt"])
-def test_a_server_that_falls_silent_is_given_up(monkeypatch, name):
+def test_a_server_that_falls_silent_is_given_up(monkeypatch):
     monkeypatch.setattr(sources, "SILENCE_SECONDS", 0.3)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Silent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        with pytest.raises(InputError, match=r"breaks off or is damaged.*timed out"):
-            read(f"http://127.0.0.1:{server.server_address[1]}/{name}", "text", None, {"": "A"})
+        for name in ("begun.jsonl", "begun.txt"):
+            with pytest.raises(InputError, match=r"breaks off or is damaged.*timed out"):
+                read(f"http://127.0.0.1:{server.server_address[1]}/{name}", "text", None, {"": "A"})
         server.shutdown()
-
-
-def test_parquet_of_a_server(tmp_path, server):
-    pl.DataFrame(RECORDS).write_parquet(tmp_path / "raw.parquet")
-    assert read(f"{server}/raw.parquet") == EXPECTED
-    with pytest.raises(InputError, match=r"none\.parquet:1: the file is damaged here or cannot be read"):
-        read(f"{server}/none.parquet")
 
 
 LINES = b'{"text": "some words here"}\n' * 40
@@ -208,6 +200,12 @@ def test_a_store_lists_its_files():
     assert [(path.replace(":////", ":///"), size) for path, size in found] == [(name, len(LINES)) for name in names]
     assert len(list_files("memory://corpus/**/*.jsonl")) == 4
     assert list_files("memory://corpus/*.zst") == []
+    for pattern, sentence in (
+        ("http://127.0.0.1:9/*.jsonl", r"cannot be listed: a web server does not say what it has; name the files"),
+        ("nowhere://x/*.jsonl", r"'nowhere://x/\*.jsonl' cannot be listed \(Protocol not known"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            list_files(pattern)
 
 
 def test_a_store_that_fails_in_its_own_way_does_not_answer(monkeypatch):
@@ -217,18 +215,6 @@ def test_a_store_that_fails_in_its_own_way_does_not_answer(monkeypatch):
     monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", info)
     with pytest.raises(ConnectionError, match=r"memory://corpus/a\.jsonl: LookupError"):
         sources.remote_version("memory://corpus/a.jsonl")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "sentence"),
-    [
-        ("http://127.0.0.1:9/*.jsonl", r"cannot be listed: a web server does not say what it has; name the files"),
-        ("nowhere://x/*.jsonl", r"'nowhere://x/\*.jsonl' cannot be listed \(Protocol not known"),
-    ],
-)
-def test_what_cannot_be_listed_is_told(pattern, sentence):
-    with pytest.raises(InputError, match=sentence):
-        list_files(pattern)
 
 
 class Hub(http.server.BaseHTTPRequestHandler):

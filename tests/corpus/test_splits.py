@@ -37,36 +37,36 @@ def sides(found: list[Piece]) -> dict[str, str]:
     return {split: "".join(one.text for one in found if one.split == split) for split in ("train", "validation")}
 
 
-@pytest.mark.parametrize("cut", [None, 100])
-def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path, cut: int | None) -> None:
-    files = [[story(f"{file}.{number}", number % 60) for number in range(150)] for file in range(3)]
-    found = pieces(tmp_path, files, cut, Division("hash", 0.2, LONGEST))
-    documents = [text for texts in files for text in texts]
-    assert sum(one.records for one in found) == len(documents)
-    text = sides(found)
-    held_out = [one for one in documents if one in text["validation"]]
-    assert len(held_out) == pytest.approx(0.2 * len(documents), rel=0.3)
-    for one in documents:
-        whole = [split for split in text if one in text[split]]
-        if len(one) <= LONGEST:
-            assert len(whole) == 1
-            unique = [line for line in one.split() if len(line) > 12]  # random numbers
-            assert not any(number in text[split] for split in text if split not in whole for number in unique)
-        trains, rest = split_document(one, hash_text(one), 0.2, LONGEST)  # whatever files and pieces there are
-        assert trains in text["train"] and rest in text["validation"]
+def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path) -> None:
+    for cut in (None, 100):
+        files = [[story(f"{file}.{number}", number % 60) for number in range(150)] for file in range(3)]
+        found = pieces(tmp_path, files, cut, Division("hash", 0.2, LONGEST))
+        documents = [text for texts in files for text in texts]
+        assert sum(one.records for one in found) == len(documents)
+        text = sides(found)
+        held_out = [one for one in documents if one in text["validation"]]
+        assert len(held_out) == pytest.approx(0.2 * len(documents), rel=0.3)
+        for one in documents:
+            whole = [split for split in text if one in text[split]]
+            if len(one) <= LONGEST:
+                assert len(whole) == 1
+                unique = [line for line in one.split() if len(line) > 12]  # random numbers
+                assert not any(number in text[split] for split in text if split not in whole for number in unique)
+            trains, rest = split_document(one, hash_text(one), 0.2, LONGEST)  # whatever files and pieces there are
+            assert trains in text["train"] and rest in text["validation"]
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, 20_000), (11, 2000), (2000, 8)])
-def test_few_long_documents_hold_out_as_much_as_many_short_ones(count: int, words: int) -> None:
-    share, total, held_out, texts = 0.1, 0, 0, 0
-    for number in range(count):
-        text = story(f"{count}.{number}", words)
-        trains, rest = split_document(text, hash_text(text), share, LONGEST)
-        assert trains + rest == text
-        assert not (trains and rest) or len(text) > LONGEST  # a shorter one is whole
-        assert not (trains and rest) or len(rest) >= LONGEST / 2
-        total, held_out, texts = total + len(text), held_out + len(rest), texts + bool(rest)
-    assert texts > 0 and held_out / total == pytest.approx(share, rel=0.5)
+def test_few_long_documents_hold_out_as_much_as_many_short_ones() -> None:
+    for count, words in ((1, 20_000), (11, 2000), (2000, 8)):
+        share, total, held_out, texts = 0.1, 0, 0, 0
+        for number in range(count):
+            text = story(f"{count}.{number}", words)
+            trains, rest = split_document(text, hash_text(text), share, LONGEST)
+            assert trains + rest == text
+            assert not (trains and rest) or len(text) > LONGEST  # a shorter one is whole
+            assert not (trains and rest) or len(rest) >= LONGEST / 2
+            total, held_out, texts = total + len(text), held_out + len(rest), texts + bool(rest)
+        assert texts > 0 and held_out / total == pytest.approx(share, rel=0.5)
 
 
 def test_the_end_of_a_document_begins_after_a_line() -> None:

@@ -170,77 +170,71 @@ def test_rows_that_wait_are_bounded_over_all_domains(tmp_path: Path, monkeypatch
         assert one.counter.pairs()[2].sum() == (8 + 7) * 7 and other.counter.pairs()[2].sum() == 5 * 7
 
 
-@pytest.mark.parametrize(("count", "together"), [(0, 64), (7, 1), (7, 64), (1000, 64), (1000, 2**24)])
-def test_rows_of_a_file_are_permuted_and_none_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, together: int
-) -> None:
-    monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # less than a row, two rows, or all of them
+def test_rows_of_a_file_are_permuted_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     placed = []
     monkeypatch.setattr(stream, "permute", lambda rows, *more: placed.append(len(rows)) or permute(rows, *more))
-    with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
-        for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
-            written.write([part % 300, part[:0]], [])
-        written.finish()
-    assert sum(placed) == count and max(placed, default=1) == min(max(together // 32, 1), count or 1)
-    rows = np.fromfile(tmp_path / "c.bin", "<u2")
-    assert len(rows) == 16 * written.report()["rows"] == 16 * count
-    assert written.report()["digest"] == digest_file(tmp_path / "c.bin")
-    assert np.array_equal(in_order(tmp_path / "c.bin", 16), np.arange(16 * count) // 16 % 300)
-    if count == 1000:
-        head = permute(np.arange(count), count, stream.ROWS_KEY)[:100]  # rows of the text at the file's head
-        assert np.bincount(head // 100, minlength=10).min() >= 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"c.{ending}" for ending in ("bigrams.parquet", "bin", "sample.jsonl", "unigrams.parquet")
-    ]
+    for count, together in ((0, 64), (7, 1), (7, 64), (1000, 64), (1000, 2**24)):
+        monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # less than a row, two rows, or all of them
+        placed.clear()
+        with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
+            for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
+                written.write([part % 300, part[:0]], [])
+            written.finish()
+        assert sum(placed) == count and max(placed, default=1) == min(max(together // 32, 1), count or 1)
+        rows = np.fromfile(tmp_path / "c.bin", "<u2")
+        assert len(rows) == 16 * written.report()["rows"] == 16 * count
+        assert written.report()["digest"] == digest_file(tmp_path / "c.bin")
+        assert np.array_equal(in_order(tmp_path / "c.bin", 16), np.arange(16 * count) // 16 % 300)
+        if count == 1000:
+            head = permute(np.arange(count), count, stream.ROWS_KEY)[:100]  # rows of the text at the file's head
+            assert np.bincount(head // 100, minlength=10).min() >= 4
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            f"c.{ending}" for ending in ("bigrams.parquet", "bin", "sample.jsonl", "unigrams.parquet")
+        ]
 
 
-@pytest.mark.parametrize(("size", "dtype"), [(65_534, "<u2"), (65_535, "<u4")])
-def test_ids_take_four_bytes_above_65536(tmp_path, size, dtype):
-    ids = np.random.default_rng(1).integers(0, size, 1000).tolist() + [size - 1] * 8
-    file = write_records(tmp_path / "raw.jsonl", [{"text": " ".join(map(str, ids))}])
-    domain = {"domains": "c", "domain-field": "null", "split": "train"}
-    report = tokenize(tmp_path, [file], words(tmp_path / "words.json", size), **domain)
-    assert report["train"]["domains"]["c"]["dtype"] == np.dtype(dtype).name
-    rows = in_order(tmp_path / "train" / "s" / "c.bin", 16, dtype)
-    assert rows.tolist() == [*ids, size][: len(rows)] and len(rows) == 1008
+def test_ids_take_four_bytes_above_65536(tmp_path):
+    for size, dtype in ((65_534, "<u2"), (65_535, "<u4")):
+        ids = np.random.default_rng(1).integers(0, size, 1000).tolist() + [size - 1] * 8
+        file = write_records(tmp_path / "raw.jsonl", [{"text": " ".join(map(str, ids))}])
+        domain = {"domains": "c", "domain-field": "null", "split": "train"}
+        report = tokenize(tmp_path, [file], words(tmp_path / "words.json", size), **domain)
+        assert report["train"]["domains"]["c"]["dtype"] == np.dtype(dtype).name
+        rows = in_order(tmp_path / "train" / "s" / "c.bin", 16, dtype)
+        assert rows.tolist() == [*ids, size][: len(rows)] and len(rows) == 1008
 
 
-@pytest.mark.parametrize("special", [True, False])
-def test_text_never_writes_the_end_of_text(tmp_path, tokenizer, special):
-    definition = json.loads(tokenizer.read_text())
-    definition["added_tokens"][0]["special"] = special
-    definition["added_tokens"].append(definition["added_tokens"][0] | {"id": 300, "content": "    ", "special": False})
-    changed = tmp_path / "tokenizer.json"
-    changed.write_text(json.dumps(definition))
-    file = write_records(tmp_path / "raw.jsonl", [{"text": f"a{END}b    c {END}"}] * 10)
-    tokenize(
-        tmp_path, [file], changed, **{"domains": "c", "domain-field": "null", "split": "train", "sequence-length": "2"}
-    )
-    rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
-    assert (rows == 0).sum() == 10
-    assert (rows == 300).sum() == 10  # ordinary added tokens, as GPT-NeoX has for runs of spaces, still work
+def test_text_never_writes_the_end_of_text(tmp_path, tokenizer):
+    for special in (True, False):
+        definition = json.loads(tokenizer.read_text())
+        definition["added_tokens"][0]["special"] = special
+        definition["added_tokens"].append(
+            definition["added_tokens"][0] | {"id": 300, "content": "    ", "special": False}
+        )
+        changed = tmp_path / "tokenizer.json"
+        changed.write_text(json.dumps(definition))
+        file = write_records(tmp_path / "raw.jsonl", [{"text": f"a{END}b    c {END}"}] * 10)
+        given = {"domains": "c", "domain-field": "null", "split": "train", "sequence-length": "2"}
+        tokenize(tmp_path, [file], changed, **given)
+        rows = np.fromfile(tmp_path / "train" / "s" / "c.bin", dtype="<u2")
+        assert (rows == 0).sum() == 10
+        assert (rows == 300).sum() == 10  # ordinary added tokens, as GPT-NeoX has for runs of spaces, still work
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
+def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer):
+    records = [{"text": f"{number} {random.random()}", "meta": {"set": "c"}} for number in range(5000)]
+    cut = write_records(tmp_path / "raw.jsonl.zst", records).read_bytes()[:-200]
+    for name, content, sentence in (
         ("raw.jsonl", b'{"text": "x", "meta": {"set": "c"}}\n{"text": "y', r"raw\.jsonl:2: the line is not JSON"),
         ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', which is none of Gutenberg_"),
-        ("raw.jsonl.zst", None, r"raw\.jsonl\.zst:\d+: the file breaks off"),
+        ("raw.jsonl.zst", cut, r"raw\.jsonl\.zst:\d+: the file breaks off"),
         ("raw.jsonl.zst", b"no zstandard", r"raw\.jsonl\.zst:1: the file breaks off or is damaged"),
         ("raw.jsonl.gz", b"no gzip", r"raw\.jsonl\.gz:1: the file breaks off or is damaged"),
-    ],
-)
-def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer, name, content, sentence):
-    file = tmp_path / name
-    if content is None:
-        records = [{"text": f"{number} {random.random()}", "meta": {"set": "c"}} for number in range(5000)]
-        file.write_bytes(write_records(file, records).read_bytes()[:-200])
-    else:
-        file.write_bytes(content)
-    with pytest.raises(InputError, match=sentence):
-        tokenize(tmp_path, [file], tokenizer)
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.name not in (file.name, "shards.jsonl")]
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=sentence):
+            tokenize(tmp_path, [tmp_path / name], tokenizer)
+        assert {path.name.split(".")[0] for path in tmp_path.rglob("*") if path.is_file()} == {"raw", "shards"}
 
 
 def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, tokenizer):
@@ -317,23 +311,23 @@ def batches_of_two(count: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[stre
             yield stream.Piece(split, domain, str(number), bytes([number] * 16))
 
 
-@pytest.mark.parametrize("failing", [1, 3])
-def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkeypatch, failing: int) -> None:
-    calls, taken = [], []
+def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkeypatch) -> None:
+    for failing in (1, 3):
+        calls, taken = [], []
 
-    def full(taken_in: list) -> None:
-        calls.append(taken_in)
-        if len(calls) == failing:
-            raise OSError("No space left on device")
+        def full(taken_in: list, calls: list = calls, failing: int = failing) -> None:
+            calls.append(taken_in)
+            if len(calls) == failing:
+                raise OSError("No space left on device")
 
-    def pieces() -> Iterator[stream.Piece]:
-        for piece in batches_of_two(9, monkeypatch):
-            taken.append(piece)
-            yield piece
+        def pieces(taken: list = taken) -> Iterator[stream.Piece]:
+            for piece in batches_of_two(9, monkeypatch):
+                taken.append(piece)
+                yield piece
 
-    monkeypatch.setattr(stream.Streams, "write", staticmethod(full))
-    folders = dict.fromkeys(("train", "validation"), tmp_path)
-    with pytest.raises(OSError, match="No space left"), stream.Streams(folders, 299, 4, 300, 2) as streams:
-        stream.fill(streams, pieces(), Counting())
-    assert len(calls) == failing and len(taken) <= 2 * (failing + 2)
-    assert all(own.unordered.closed for own in streams.streams.values())
+        monkeypatch.setattr(stream.Streams, "write", staticmethod(full))
+        folders = dict.fromkeys(("train", "validation"), tmp_path)
+        with pytest.raises(OSError, match="No space left"), stream.Streams(folders, 299, 4, 300, 2) as streams:
+            stream.fill(streams, pieces(), Counting())
+        assert len(calls) == failing and len(taken) <= 2 * (failing + 2)
+        assert all(own.unordered.closed for own in streams.streams.values())

@@ -37,40 +37,39 @@ def gradients(value: Tensor, hidden: Tensor, weight: Tensor) -> tuple[Tensor, ..
     return torch.autograd.grad(value, (hidden, weight), retain_graph=True)
 
 
-@pytest.mark.parametrize("chunk", [None, 1, 4, 100])
-def test_shares_of_domains_and_their_weighted_gradients(given, chunk: int | None) -> None:
-    hidden, weight, padding, targets = given
-    wanted, each = by_hand(hidden, weight, targets)
-    if chunk is None:
-        shares, losses = whole_shares(hidden, weight, padding, targets, OWNERS, 4)
-    else:
-        shares, losses = chunked_shares(hidden, weight, VOCABULARY, targets, chunk, COUNTS)
-    torch.testing.assert_close(shares, wanted)
-    torch.testing.assert_close(losses, each)
-    assert losses.shape == (ROWS, LENGTH) and not losses.requires_grad
-    assert shares[1] == shares[3] == 0
-    for ours, right in zip(
-        gradients(shares @ UPSTREAM, hidden, weight), gradients(wanted @ UPSTREAM, hidden, weight), strict=True
-    ):
-        torch.testing.assert_close(ours, right)
-        assert ours.abs().max() > 1e-3
+def test_shares_of_domains_and_their_weighted_gradients(given) -> None:
+    for chunk in (None, 1, 4, 100):
+        hidden, weight, padding, targets = given
+        wanted, each = by_hand(hidden, weight, targets)
+        if chunk is None:
+            shares, losses = whole_shares(hidden, weight, padding, targets, OWNERS, 4)
+        else:
+            shares, losses = chunked_shares(hidden, weight, VOCABULARY, targets, chunk, COUNTS)
+        torch.testing.assert_close(shares, wanted)
+        torch.testing.assert_close(losses, each)
+        assert losses.shape == (ROWS, LENGTH) and not losses.requires_grad
+        assert shares[1] == shares[3] == 0
+        for ours, right in zip(
+            gradients(shares @ UPSTREAM, hidden, weight), gradients(wanted @ UPSTREAM, hidden, weight), strict=True
+        ):
+            torch.testing.assert_close(ours, right)
+            assert ours.abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("chunk", [None, 4])
-def test_the_mean_loss_and_its_gradient(given, chunk: int | None) -> None:
-    hidden, weight, padding, targets = given
-    wanted = by_hand(hidden, weight, targets)[1].mean()
-    whole = whole_loss(hidden, weight, padding, targets)
-    loss = whole if chunk is None else chunked_loss(hidden, weight, VOCABULARY, targets, chunk)
-    torch.testing.assert_close(loss, wanted)
-    for ours, right in zip(gradients(3 * loss, hidden, weight), gradients(3 * wanted, hidden, weight), strict=True):
-        torch.testing.assert_close(ours, right)
-    with torch.no_grad():
-        torch.testing.assert_close(chunked_loss(hidden, weight, VOCABULARY, targets, chunk or 4), wanted)
+def test_the_mean_loss_and_its_gradient(given) -> None:
+    for chunk in (None, 4):
+        hidden, weight, padding, targets = given
+        wanted = by_hand(hidden, weight, targets)[1].mean()
+        whole = whole_loss(hidden, weight, padding, targets)
+        loss = whole if chunk is None else chunked_loss(hidden, weight, VOCABULARY, targets, chunk)
+        torch.testing.assert_close(loss, wanted)
+        for ours, right in zip(gradients(3 * loss, hidden, weight), gradients(3 * wanted, hidden, weight), strict=True):
+            torch.testing.assert_close(ours, right)
+        with torch.no_grad():
+            torch.testing.assert_close(chunked_loss(hidden, weight, VOCABULARY, targets, chunk or 4), wanted)
 
 
-@pytest.mark.parametrize(("learns", "products"), [(True, 3), (False, 1)])
-def test_gradients_are_taken_only_where_something_learns(given, monkeypatch, learns: bool, products: int) -> None:
+def test_gradients_are_taken_only_where_something_learns(given, monkeypatch) -> None:
     hidden, weight, _, targets = given
     calls = []
 
@@ -79,16 +78,17 @@ def test_gradients_are_taken_only_where_something_learns(given, monkeypatch, lea
         return parts[0] @ parts[1].T
 
     monkeypatch.setattr(cross_entropy, "product", counted)
-    with torch.set_grad_enabled(learns):
-        chunked_shares(hidden, weight, VOCABULARY, targets, 6, COUNTS)
-    # runs of 6 and 9 tokens: three chunks
-    assert len(calls) == 3 * products
-    calls.clear()
-    chunked_shares(hidden.detach(), weight.detach(), VOCABULARY, targets, 6, COUNTS)
-    assert len(calls) == 3
-    calls.clear()
-    chunked_shares(hidden.detach(), weight, VOCABULARY, targets, 6, COUNTS)
-    assert len(calls) == 9
+    # runs of 6 and 9 tokens are three chunks, of three products where something learns
+    for learns, one, other, products in (
+        (True, hidden, weight, 9),
+        (False, hidden, weight, 3),
+        (True, hidden.detach(), weight.detach(), 3),
+        (True, hidden.detach(), weight, 9),
+    ):
+        calls.clear()
+        with torch.set_grad_enabled(learns):
+            chunked_shares(one, other, VOCABULARY, targets, 6, COUNTS)
+        assert len(calls) == products
 
 
 def test_large_scores_do_not_overflow(given) -> None:

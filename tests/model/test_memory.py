@@ -45,40 +45,31 @@ class Made:
         return memory.largest_micro_batch(Accelerator(cpu=True), self.model, rows, 8, self)
 
 
-@pytest.mark.parametrize(
-    ("fixed", "each", "rows", "found"),
-    [
+def test_the_rows_follow_from_two_small_probes() -> None:
+    for fixed, each, rows, found in (
         (4 * GIB, GIB, 512, 64),  # (0.9 x 80 - 4) / 1 = 68: of 512 in equal parts 64
         (16 * GIB, 4 * GIB, 512, 8),  # 14, of which 8 divides
         (GIB, GIB // 16, 512, 512),
         (4 * GIB, GIB, 12, 12),  # as few as the probes: tried at once
         (4 * GIB, GIB, 97, 49),  # a prime: two parts, one row apart
-    ],
-)
-def test_the_rows_follow_from_two_small_probes(fixed: int, each: int, rows: int, found: int) -> None:
-    made = Made(80 * GIB, fixed, each)
-    assert made.search(rows) == found
-    sizes = [8, 16, found] if rows > 16 else [found]
-    # each forward and backward pass twice, the second with the first one's gradients kept
-    assert made.tried == [size for size in sizes for _ in range(2)]
-    assert made.kept == [False, True] * len(sizes)
-    assert made.needed(found) <= 80 * GIB
-    assert all(weight.grad is None for weight in made.model.parameters())
+    ):
+        made = Made(80 * GIB, fixed, each)
+        assert made.search(rows) == found
+        sizes = [8, 16, found] if rows > 16 else [found]
+        # each forward and backward pass twice, the second with the first one's gradients kept
+        assert made.tried == [size for size in sizes for _ in range(2)]
+        assert made.kept == [False, True] * len(sizes)
+        assert made.needed(found) <= 80 * GIB
+        assert all(weight.grad is None for weight in made.model.parameters())
 
 
-def test_a_trial_that_fails_is_halved() -> None:
+def test_trials_that_fail_are_halved_and_a_row_that_does_not_fit_is_a_sentence() -> None:
     made = Made(80 * GIB, 4 * GIB, GIB, more={64: 20 * GIB})  # the line does not hold there
     assert made.search(512) == 32
     assert made.tried == [8, 8, 16, 16, 64, 32, 32]
-
-
-def test_probes_that_do_not_fit_lead_below_them() -> None:
     made = Made(80 * GIB, 4 * GIB, 12 * GIB)
     assert made.search(512) == 4
     assert made.tried == [8, 16, 8, 4, 4]
-
-
-def test_a_row_that_does_not_fit_is_a_sentence() -> None:
     with pytest.raises(InputError, match="Not one row of an update fits"):
         Made(80 * GIB, 79 * GIB, 2 * GIB).search(512)
 

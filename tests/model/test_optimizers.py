@@ -2,7 +2,6 @@
 
 import io
 
-import pytest
 import torch
 from torch import Tensor
 
@@ -43,28 +42,28 @@ def test_the_blocks_matrices_are_muons_and_all_else_is_adamws() -> None:
     assert others == {id(weight) for name, weight in model.named_parameters() if name not in matrices}
 
 
-@pytest.mark.parametrize("name", ["blocks.1.mlp_in.weight", "blocks.0.attention.query_key_value.weight"])
-def test_a_matrix_takes_torchs_own_steps(name: str) -> None:
-    model, optimizer = made()
-    before = dict(model.named_parameters())[name].detach().clone()
-    parts = before.split(16) if "query" in name else [before]
-    alone = [torch.nn.Parameter(part.clone()) for part in parts]
-    reference = torch.optim.Muon(alone, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
-    for gradients in advance(model, optimizer, range(3)):
-        own = gradients[name].split(16) if "query" in name else [gradients[name]]
-        for weight, gradient in zip(alone, own, strict=True):
-            weight.grad = gradient.clone()
-        reference.step()
-    after = dict(model.named_parameters())[name]
-    assert torch.equal(after, torch.cat(list(alone)))
-    # a step of so large a root mean square as AdamW's, 0.2 of the rate, in all directions alike
-    model, optimizer = made()
-    first = dict(model.named_parameters())[name]
-    was = first.detach().clone()
-    advance(model, optimizer, range(1))
-    for part in (first.detach() - was * (1 - 0.01 * 0.1)).split(16 if "query" in name else len(was)):
-        singular = torch.linalg.svdvals(part) / (0.01 * 0.2 * max(part.shape) ** 0.5)
-        assert singular.min() > 0.3 and singular.max() < 1.5
+def test_a_matrix_takes_torchs_own_steps() -> None:
+    for name in ("blocks.1.mlp_in.weight", "blocks.0.attention.query_key_value.weight"):
+        model, optimizer = made()
+        before = dict(model.named_parameters())[name].detach().clone()
+        parts = before.split(16) if "query" in name else [before]
+        alone = [torch.nn.Parameter(part.clone()) for part in parts]
+        reference = torch.optim.Muon(alone, lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
+        for gradients in advance(model, optimizer, range(3)):
+            own = gradients[name].split(16) if "query" in name else [gradients[name]]
+            for weight, gradient in zip(alone, own, strict=True):
+                weight.grad = gradient.clone()
+            reference.step()
+        after = dict(model.named_parameters())[name]
+        assert torch.equal(after, torch.cat(list(alone)))
+        # a step of so large a root mean square as AdamW's, 0.2 of the rate, in all directions alike
+        model, optimizer = made()
+        first = dict(model.named_parameters())[name]
+        was = first.detach().clone()
+        advance(model, optimizer, range(1))
+        for part in (first.detach() - was * (1 - 0.01 * 0.1)).split(16 if "query" in name else len(was)):
+            singular = torch.linalg.svdvals(part) / (0.01 * 0.2 * max(part.shape) ** 0.5)
+            assert singular.min() > 0.3 and singular.max() < 1.5
 
 
 def test_all_other_weights_take_adamws_steps() -> None:

@@ -127,23 +127,15 @@ def test_devices_of_others_are_left_alone(machine: Path) -> None:
     end(first, second)
 
 
-def test_devices_that_are_given_are_kept_to(machine: Path) -> None:
-    first = train(machine, "first", 2, visible="GPU-d,1")
-    assert started(machine, "first")[2] == ["GPU-d", "GPU-b"]
-    end(first)
-
-
-def test_more_than_there_are_is_refused(machine: Path) -> None:
-    assert train(machine, "first", 3, visible="0,1").wait(60) == 1
-    assert "3 GPUs are requested but 2 can be seen here (GPU-a, GPU-b)" in (machine / "first.log").read_text()
-
-
-def test_the_server_of_mps_keeps_no_device_busy(machine: Path) -> None:
+def test_the_server_of_mps_keeps_no_device_busy_and_devices_that_are_given_are_kept_to(machine: Path) -> None:
     server = "".join(f"GPU-{letter}, /usr/bin/nvidia-cuda-mps-server\n" for letter in "abcd")
     (machine / "busy").write_text(f"{server}GPU-a, /home/x/my, nvidia-cuda-mps-server/python\n")
     first = train(machine, "first", 3)
     assert started(machine, "first")[2] == ["GPU-b", "GPU-c", "GPU-d"]
     end(first)
+    given = train(machine, "given", 2, visible="GPU-d,1")
+    assert started(machine, "given")[2] == ["GPU-d", "GPU-b"]
+    end(given)
 
 
 @pytest.fixture
@@ -172,24 +164,27 @@ def test_instances_of_a_gpu_are_devices_and_never_shared(cut: Path) -> None:
     end(*runs, late, *free)
 
 
-@pytest.mark.parametrize(
-    ("count", "visible", "sentence"),
-    [
-        (1, "0", "names the GPU 0, which MIG has cut into instances; name those .* by their ids.*(MIG-a3, MIG-a2)"),
-        (2, "MIG-a2,MIG-a3", "2 GPUs are requested, but .* a process sees one instance alone; set `gpus: 1`"),
-    ],
-)
-def test_what_cut_gpus_cannot_do_is_a_sentence(cut: Path, count: int, visible: str, sentence: str) -> None:
-    assert train(cut, "first", count, visible=visible).wait(60) == 1
-    assert re.search(sentence.replace("(", r"\(").replace(")", r"\)"), (cut / "first.log").read_text())
+def test_what_cannot_be_claimed_is_a_sentence(cut: Path) -> None:
+    for name, count, visible, sentence in (
+        ("more", 3, "2,3", r"3 GPUs are requested but 2 can be seen here \(GPU-c, GPU-d\)"),
+        (
+            "cut",
+            1,
+            "0",
+            r"names the GPU 0, which MIG has cut into instances; name those .* by their ids.*\(MIG-a3, MIG-a2\)",
+        ),
+        ("two", 2, "MIG-a2,MIG-a3", "2 GPUs are requested, but .* a process sees one instance alone; set `gpus: 1`"),
+    ):
+        assert train(cut, name, count, visible=visible).wait(60) == 1
+        assert re.search(sentence, (cut / f"{name}.log").read_text())
 
 
-@pytest.mark.parametrize(("device", "mode"), [(0o666, 0o666), (0o660, 0o660), (None, 0o600)])
-def test_who_may_not_use_the_gpus_may_not_lock_them(tmp_path: Path, device: int | None, mode: int) -> None:
-    if device is not None:
-        (tmp_path / "gpu").touch()
-        (tmp_path / "gpu").chmod(device)
-    locks = os.open(tmp_path / "locks", os.O_RDWR | os.O_CREAT, 0o600)
-    share(locks, tmp_path / "gpu")
-    assert os.fstat(locks).st_mode & 0o777 == mode
-    os.close(locks)
+def test_who_may_not_use_the_gpus_may_not_lock_them(tmp_path: Path) -> None:
+    for number, (device, mode) in enumerate(((None, 0o600), (0o666, 0o666), (0o660, 0o660))):
+        if device is not None:
+            (tmp_path / "gpu").touch()
+            (tmp_path / "gpu").chmod(device)
+        locks = os.open(tmp_path / f"locks{number}", os.O_RDWR | os.O_CREAT, 0o600)
+        share(locks, tmp_path / "gpu")
+        assert os.fstat(locks).st_mode & 0o777 == mode
+        os.close(locks)

@@ -19,6 +19,8 @@ LINES = [
     {"step": 4, "eval/web/loss": 2.75},
     {"step": 4, "eval/code/loss": 2.0},
 ]
+ASKED = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
+TABLE = {"table": "{folder}/own.csv"}
 
 
 def table_of(asked: dict, folder: Path, begun: tuple[int, ...] = (0,)) -> pl.DataFrame:
@@ -33,35 +35,24 @@ def write_lines(path: Path, lines: list[dict], mode: str = "w") -> int:
     return size
 
 
-def test_lines_of_json_are_read_by_one_name_or_one_of_each_domain(tmp_path: Path) -> None:
+def test_lines_of_json_are_read_by_one_name_or_one_of_each_domain_and_any_key_of_the_step(tmp_path: Path) -> None:
     write_lines(tmp_path / "log.jsonl", LINES)
     for loss in ("eval/{domain}/loss", {"web": "eval/web/loss", "code": "eval/code/loss"}):
         assert table_of({"lines": "{folder}/log.jsonl", "loss": loss}, tmp_path).rows() == EXPECTED
-
-
-def test_the_step_may_have_another_key(tmp_path: Path) -> None:
-    lines = [{"_step": line.pop("step"), **line} for line in map(dict, LINES)]
-    write_lines(tmp_path / "log.jsonl", lines)
-    asked = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
-    assert table_of(asked | {"step": "_step"}, tmp_path).rows() == EXPECTED
+    write_lines(tmp_path / "log.jsonl", [{"_step": line.pop("step"), **line} for line in map(dict, LINES)])
+    assert table_of(ASKED | {"step": "_step"}, tmp_path).rows() == EXPECTED
     with pytest.raises(InputError, match="'step': None is no training step"):
-        table_of(asked, tmp_path)
+        table_of(ASKED, tmp_path)
 
 
-def test_a_table_is_read(tmp_path: Path) -> None:
+def test_a_table_text_and_a_trainer_state_are_read(tmp_path: Path) -> None:
     frame = pl.DataFrame([row[:1] + row[2:] for row in EXPECTED], schema=["step", "domain", "loss"], orient="row")
     frame.write_csv(tmp_path / "own.csv", separator=";")
-    assert table_of({"table": "{folder}/own.csv"}, tmp_path).rows() == EXPECTED
-
-
-def test_text_is_read_by_an_expression(tmp_path: Path) -> None:
+    assert table_of(TABLE, tmp_path).rows() == EXPECTED
     said = [f"step {step}: {domain} loss {loss}, 12 tokens/s" for step, _, domain, loss in EXPECTED]
     (tmp_path / "train.log").write_text("\n".join(["begin", *said]))
     pattern = r"step (?P<step>\d+): (?P<domain>\w+) loss (?P<loss>[\d.]+)"
     assert table_of({"pattern": pattern, "file": "{folder}/train.log"}, tmp_path).rows() == EXPECTED
-
-
-def test_a_trainer_state_is_read(tmp_path: Path) -> None:
     log = [{"step": step, f"eval_{domain}_loss": loss, "epoch": 0.1} for step, _, domain, loss in EXPECTED]
     path = tmp_path / "trainer_state.json"
     path.write_text(json.dumps({"log_history": [{"step": 1, "loss": 3.0}, *log]}, indent=2))
@@ -78,24 +69,13 @@ def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -
     with path.open("a") as file:
         file.write('{"step": 4, "eval/w')  # killed here, and the next writes on
     begun = write_lines(path, [{"step": 2, "eval/web/loss": 3.0, "eval/code/loss": 2.5}, *LINES[4:]], "a")
-    asked = {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
-    assert table_of(asked, tmp_path, (0, begun)).rows() == EXPECTED
+    assert table_of(ASKED, tmp_path, (0, begun)).rows() == EXPECTED
     with pytest.raises(InputError, match=r"log.jsonl, line 4: .* no line of JSON"):
-        table_of(asked, tmp_path)
+        table_of(ASKED, tmp_path)
 
 
-def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web,3\n2,web,3\n")
-    with pytest.raises(InputError, match=r"own\.csv, line 3: a second loss of 'web' at step 2, after .*line 2"):
-        table_of({"table": "{folder}/own.csv"}, tmp_path)
-    (tmp_path / "own.csv").write_text("step,domain,loss\n2,web\n")
-    with pytest.raises(InputError, match=r"own\.csv, line 2: it has 2 values for 3 columns"):
-        table_of({"table": "{folder}/own.csv"}, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("lines", "sentence"),
-    [
+def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path) -> None:
+    for lines, sentence in (
         ([{"step": 2}], "log.jsonl has no loss that 'eval/{domain}/loss' finds"),
         (LINES[:4], r"no loss of web, code at step 4; there are losses at the steps 0, 2, 3, and"),
         ([*LINES[:2], *LINES[3:]], r"no loss of web, code at step 2"),
@@ -110,20 +90,18 @@ def test_a_second_loss_in_one_attempt_of_a_table_is_a_fault(tmp_path: Path) -> N
             [*LINES[:5], {"step": 4, "eval/code/loss": 31.2}],
             r"line 6: the loss of 'code' is 31.2, and losses are in nats",
         ),
-    ],
-)
-def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path, lines: list[dict], sentence: str) -> None:
-    write_lines(tmp_path / "log.jsonl", lines)
-    with pytest.raises(InputError, match=sentence):
-        table_of({"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}, tmp_path)
-
-
-def test_losses_that_are_not_there_or_a_table_without_a_column(tmp_path: Path) -> None:
+    ):
+        write_lines(tmp_path / "log.jsonl", lines)
+        with pytest.raises(InputError, match=sentence):
+            table_of(ASKED, tmp_path)
     with pytest.raises(InputError, match=r"own\.csv is not there: the command has left no losses"):
-        table_of({"table": "{folder}/own.csv"}, tmp_path)
-    (tmp_path / "own.csv").write_text("step,loss\n2,1.0\n")
-    with pytest.raises(InputError, match="no column 'domain'"):
-        table_of({"table": "{folder}/own.csv"}, tmp_path)
-    (tmp_path / "own.csv").write_text("step,domain,loss\n2,,1.0\n")
-    with pytest.raises(InputError, match='line 2: no measured domain ""'):
-        table_of({"table": "{folder}/own.csv"}, tmp_path)
+        table_of(TABLE, tmp_path)
+    for text, sentence in (
+        ("step,loss\n2,1.0\n", "no column 'domain'"),
+        ("step,domain,loss\n2,,1.0\n", 'line 2: no measured domain ""'),
+        ("step,domain,loss\n2,web,3\n2,web,3\n", r"own\.csv, line 3: a second loss of 'web' at step 2, after .*line 2"),
+        ("step,domain,loss\n2,web\n", r"own\.csv, line 2: it has 2 values for 3 columns"),
+    ):
+        (tmp_path / "own.csv").write_text(text)
+        with pytest.raises(InputError, match=sentence):
+            table_of(TABLE, tmp_path)

@@ -31,9 +31,7 @@ def test_a_sample_is_spread_over_all_files_of_a_domain() -> None:
     # the first 60 rows would be one file and a half
     per_file = np.bincount(rows[:, 1], minlength=FILES)
     assert (per_file > 0).all() and per_file.max() <= 15
-
-
-def test_a_larger_sample_holds_the_smaller_and_the_largest_is_the_domain() -> None:
+    # a larger one holds the smaller, and the largest is the domain
     few, more = ({tuple(row) for row in store().sample(0, rows).tolist()} for rows in (16, 64))
     assert few < more
     assert len({tuple(row) for row in store().sample(0, 10**6).tolist()}) == FILES * ROWS
@@ -43,6 +41,7 @@ def test_what_is_set_aside_and_what_is_left_are_all_rows_once() -> None:
     left, kept = set_aside(store(), 0.05)
     assert kept.sizes.tolist() == [20, 20] and left.sizes.tolist() == [380, 380]
     assert (left.row_length, left.domains) == (LENGTH, ["ants", "bees"])
+    assert set_aside(store(), 0.051)[1].sizes.tolist() == [21, 21], "20.4 rows, rounded up"
     seen = []
     for part in (left, kept):
         chosen = np.repeat([0, 1], part.sizes)
@@ -50,9 +49,6 @@ def test_what_is_set_aside_and_what_is_left_are_all_rows_once() -> None:
     assert len(seen) == len(set(seen)) == 2 * FILES * ROWS
     files = {row[1] for row in kept.read(np.zeros(20, dtype=np.int64), np.arange(20)).tolist()}
     assert len(files) > 5, "from all over a domain"
-
-
-def test_a_domain_of_one_row_has_none_to_set_aside() -> None:
     index = pl.DataFrame({"domain": ["x"], "path": ["x"], "rows": [1], "tokens": [4], "dtype": ["uint16"]})
     with pytest.raises(InputError, match="Domain 'x' has one row"):
         set_aside(RowStore(index, ["x"], lambda path, dtype, rows: np.zeros((1, 4))), 0.05)
@@ -72,9 +68,6 @@ def test_a_pool_is_a_share_of_each_domain_and_holds_the_smaller_ones() -> None:
     assert rows_of(fewer) < rows_of(more) < rows_of(whole)
     assert len(rows_of(more)) == 100 and len({row[1] for row in rows_of(more)}) == FILES, "from all over a domain"
     assert pool(whole, 1e-9).sizes.tolist() == [1, 1]
-
-
-def test_a_part_of_a_pool_can_be_set_aside() -> None:
-    small = pool(store(), 0.1)
+    small = pool(whole, 0.1)  # a part of it can be set aside
     left, kept = set_aside(small, 0.5)
     assert rows_of(left) | rows_of(kept) == rows_of(small) and not rows_of(left) & rows_of(kept)

@@ -20,23 +20,19 @@ def rates(schedule: str, steps: int, at: list[int], warmup_share: float = 0.06, 
     return [own.rate(step) for step in at]
 
 
-def test_exponential_decays_by_its_factor_and_never_warms_up() -> None:
+def test_a_schedule_rises_linearly_to_its_peak_and_falls_to_its_end() -> None:
+    """The exponential one decays by its factor and never warms up."""
     expected = [PEAK * 10 ** (-step / 200) for step in range(201)]
     assert rates("exponential", 200, list(range(201))) == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("schedule", "halfway", "last"),
-    [
+    warm = [PEAK * (step + 1) / 12_000 for step in (0, 5999, 11_999)]
+    for schedule, halfway, last in (
         ("warm_exponential", 10**-3.5, FINAL),
         ("doremi", FINAL + 0.9e-3 * (1e-10 / 0.9e-3) ** 0.5, FINAL + 1e-10),
         ("cosine", (PEAK + FINAL) / 2, FINAL),
-    ],
-)
-def test_a_schedule_rises_linearly_to_its_peak_and_falls_to_its_end(schedule: str, halfway: float, last: float) -> None:
-    warm = [PEAK * (step + 1) / 12_000 for step in (0, 5999, 11_999)]
-    found = rates(schedule, 200_000, [0, 5999, 11_999, 12_000, 106_000, 200_000])
-    assert found == pytest.approx([*warm, PEAK, halfway, last], rel=1e-9)
+    ):
+        found = rates(schedule, 200_000, [0, 5999, 11_999, 12_000, 106_000, 200_000])
+        assert found == pytest.approx([*warm, PEAK, halfway, last], rel=1e-9), schedule
+    assert rates("doremi", 100, [6, 50, 100], final_learning_rate=PEAK) == [PEAK] * 3
 
 
 def test_a_recipe_is_read_without_torch() -> None:
@@ -75,21 +71,14 @@ def test_keys_at_their_defaults_are_in_no_fingerprint() -> None:
     assert Recipe(**ANNEALED | {"decay_share": 0.2}).settings() == ANNEALED | {"decay_share": 0.2}
 
 
-@pytest.mark.parametrize(
-    ("changes", "sentence"),
-    [
+def test_what_does_not_go_together_in_a_schedule_is_one_sentence() -> None:
+    assert schedule_fault(ANNEALED) is None and schedule_fault(RECIPE) is None
+    for changes, sentence in (
         ({"horizons": [12]}, "12 is not measured, as losses are every 5 steps (evaluate_every)."),
         ({"horizons": [10, 40]}, "40 is not before the end of the run, 40, which is a horizon anyway."),
         ({"horizons": [5], "warmup_share": 0.2}, "the decay to 5 begins at step 4, before the warm-up ends, 8:"),
         ({"decay_share": 0.8}, "the decay to 20 begins at step 4, before the one before it ends, 10:"),
         ({"schedule": "cosine"}, "only the schedule wsds decays to horizons, and this recipe's is cosine."),
-    ],
-)
-def test_what_does_not_go_together_in_a_schedule_is_one_sentence(changes: dict, sentence: str) -> None:
-    assert schedule_fault(ANNEALED) is None and schedule_fault(RECIPE) is None
-    key, found = schedule_fault(ANNEALED | {"warmup_share": 0.0} | changes)
-    assert key == "horizons" and found.startswith(sentence)
-
-
-def test_doremi_with_equal_rates_is_constant_after_the_warm_up() -> None:
-    assert rates("doremi", 100, [6, 50, 100], final_learning_rate=PEAK) == [PEAK] * 3
+    ):
+        key, found = schedule_fault(ANNEALED | {"warmup_share": 0.0} | changes)
+        assert key == "horizons" and found.startswith(sentence)

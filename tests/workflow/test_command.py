@@ -176,7 +176,9 @@ def test_logs_are_imported(environment: Path, mine: Path) -> None:
     assert "run pip install '.[tensorboard]'." in said
 
 
-def test_help_and_faults_are_those_of_the_scripts_and_name_the_command(environment: Path, mine: Path) -> None:
+def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_it_needs(
+    environment: Path, mine: Path
+) -> None:
     listed = call(environment, mine, "--help")
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))
@@ -192,9 +194,6 @@ def test_help_and_faults_are_those_of_the_scripts_and_name_the_command(environme
     assert "the following arguments are required" in call(environment, mine, "predict", status=2)
     assert call(environment, mine, "", status=2) == listed
     assert call(environment, mine, "--version") == f"bimix {cited()['version']}\n"
-
-
-def test_what_needs_the_whole_environment_says_so(environment: Path, mine: Path) -> None:
     said = call(environment, mine, "verify results", status=1)
     assert re.fullmatch(r"bimix verify: error: this needs \w+, which is not installed: .*\n", said)
 
@@ -217,33 +216,26 @@ def test_with_the_environment_a_config_is_checked_with_the_installed_schema(envi
     assert "No fault in" in done.stdout and str(package) in done.stdout
 
 
-def test_the_wheel_takes_the_scripts_of_the_command_and_they_are_there() -> None:
-    included = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    scripts = {path for path in included if path.endswith(".py")}
-    assert scripts == {f"workflow/scripts/{script}" for script in command.COMMANDS.values()}
-    for path, place in included.items():
-        assert (ROOT / path).exists() and place == f"bimix/installed/{path}"
-
-
 def cited() -> dict:
     return yaml.safe_load((ROOT / "CITATION.cff").read_text())
 
 
-def test_there_is_one_version() -> None:
-    """CITATION.cff has it; the package and the list of changes agree."""
-    assert (
-        PROJECT["project"]["dynamic"] == ["version"] and PROJECT["tool"]["hatch"]["version"]["path"] == "CITATION.cff"
-    )
+def test_the_wheel_has_the_scripts_of_the_command_the_one_version_and_the_pins() -> None:
+    """CITATION.cff has the version; the package and the list of changes agree."""
+    built = PROJECT["tool"]["hatch"]
+    included = built["build"]["targets"]["wheel"]["force-include"]
+    scripts = {path for path in included if path.endswith(".py")}
+    assert scripts == {f"workflow/scripts/{script}" for script in command.COMMANDS.values()}
+    for path, place in included.items():
+        assert (ROOT / path).exists() and place == f"bimix/installed/{path}"
+    assert PROJECT["project"]["dynamic"] == ["version"] and built["version"]["path"] == "CITATION.cff"
     released = re.findall(r"^## (\d\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.MULTILINE)
     assert released[0] == (cited()["version"], str(cited()["date-released"]))
-
-
-def test_the_extras_are_the_pins_of_the_requirements() -> None:
     pinned = (ROOT / "envs/requirements.txt").read_text().split("\n\n")[0].splitlines()[1:]
-    extras = PROJECT["project"]["optional-dependencies"]
+    needed, extras = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
     assert [line.replace("'", '"') for line in extras["workflow"]] == pinned
     known = {line.split("==")[0]: tuple(map(int, line.split(";")[0].split("==")[1].split("."))) for line in pinned}
-    for line in (*PROJECT["project"]["dependencies"], *extras["tensorboard"], *extras["regmix"], *extras["rivals"]):
+    for line in (*needed, *extras["tensorboard"], *extras["regmix"], *extras["rivals"]):
         name, least = line.split(">=")
         assert tuple(map(int, least.split("."))) <= known[name]
-    assert {line.split(">=")[0] for line in PROJECT["project"]["dependencies"]} == set(NEEDED)
+    assert {line.split(">=")[0] for line in needed} == set(NEEDED)

@@ -5,7 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
@@ -13,18 +12,15 @@ CI = ROOT / ".github/workflows/ci.yml"
 DOCKERFILE = ROOT / "envs/Dockerfile"
 
 
-@pytest.mark.parametrize(
-    ("schema", "path"),
-    [
+def test_files_of_others_forms_are_valid() -> None:
+    for schema, path in (
         ("vendor.github-workflows", CI),
         ("custom.github-workflows-require-timeout", CI),
         ("vendor.citation-file-format", ROOT / "CITATION.cff"),
-    ],
-)
-def test_files_of_others_forms_are_valid(schema: str, path: Path) -> None:
-    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, "--force-filetype", "yaml"]
-    done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
+    ):
+        command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, "--force-filetype", "yaml"]
+        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
 
 
 def steps() -> list[str]:
@@ -45,11 +41,15 @@ def test_the_forge_runs_what_the_own_checks_run() -> None:
                 assert line in steps(), line
 
 
-def test_the_image_has_the_pins_and_its_files_are_in_its_context() -> None:
-    """Built with `envs` for context; all packages come from requirements.txt."""
+def test_image_and_conda_environments_have_the_pins_of_the_requirements() -> None:
+    """The image is built with `envs` for context; all packages come from requirements.txt."""
     lines = DOCKERFILE.read_text().splitlines()
     copied = [line.split()[1] for line in lines if line.startswith("COPY")]
     assert copied == ["requirements.txt"] and (ROOT / "envs" / copied[0]).exists()
     installed = [line for line in lines if "pip install" in line]
     assert installed == ["RUN pip install --no-cache-dir --requirement /tmp/requirements.txt"]
     assert "docker build --file envs/Dockerfile --tag bimix envs" in DOCKERFILE.read_text()
+    pins = {line.split(";")[0].strip() for line in (ROOT / "envs/requirements.txt").read_text().splitlines()}
+    for name in ("torch", "analysis"):
+        listed = yaml.safe_load((ROOT / f"envs/{name}.yaml").read_text())["dependencies"][-1]["pip"]
+        assert set(listed) <= pins
