@@ -1,11 +1,13 @@
 """docs/proof.md and README say what the kept tables hold: every number is computed again."""
 
+import json
 import re
 import sys
 from functools import cache
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -87,3 +89,34 @@ def table(text: str) -> list[list[str]]:
     """The cells of the first table of a text, its head left out."""
     lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)[0].splitlines()[2:]
     return [[cell.strip().replace("**", "") for cell in line.strip("|").split("|")] for line in lines]
+
+
+SECOND = ROOT / "resources" / "observations" / "proof2"
+
+
+def test_the_triples_are_drawn_by_the_hash_of_the_registration() -> None:
+    kept, plan = json.loads((SECOND / "triples.json").read_text()), answer_questions.PLAN["triples"]
+    tokens = dict(pl.read_csv(SECOND / "tiny_pools.csv").iter_rows())
+    shares = {name: own / sum(tokens.values()) for name, own in tokens.items()}
+    eligible = sorted(name for name, share in shares.items() if plan["share"][0] <= share <= plan["share"][1])
+    draw, drawn = np.random.default_rng(int(kept["commit"][:8], 16)), set()
+    while len(drawn) < plan["count"]:
+        drawn.add(tuple(sorted(draw.choice(eligible, size=3, replace=False).tolist())))
+        drawn.discard(tuple(sorted(plan["not"])))
+    assert [tuple(own) for own in kept["triples"].values()] == sorted(drawn)
+
+
+def test_the_best_rules_and_rivals_are_those_of_the_first_seed_and_what_was_decided_was_trained() -> None:
+    proof, block = answer_questions.read_proof(SECOND), answer_questions.PLAN["blocks"]["B"]
+    for triple, own in ((name, proof.chosen[name]) for name in proof.triples):
+        rules = {role: (block["by_hand"], role.removeprefix("hand_")) for role in ("hand_I", "hand_II")}
+        for role, (names, objective) in (rules | {"rival": (block["rivals"], "I")}).items():
+            if role in own:
+                weights = proof.weights(triple, objective)
+                lowest = min((proof.first(f"{triple}_{name}", weights), f"{triple}_{name}") for name in names)
+                assert own[role] == lowest[1], (triple, role)
+    trained = pl.read_csv(SECOND / "tiny_mixtures.csv").filter(pl.col("proportion") > 0)
+    for path in sorted((SECOND / "mixtures").glob("*.csv")):
+        decided = {domain: share for domain, share in pl.read_csv(path).iter_rows() if share > 0}
+        ran = dict(trained.filter(mixture=path.stem).select("domain", "proportion").iter_rows())
+        assert not ran or ran == pytest.approx(decided, abs=2e-6), path.name
