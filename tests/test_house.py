@@ -6,8 +6,6 @@ import sys
 import tokenize
 from pathlib import Path
 
-import pytest
-
 import bimix
 
 PACKAGE = Path(bimix.__file__).parent
@@ -77,36 +75,27 @@ def rooms_of(path: Path) -> set[str]:
     return {name.split(".")[1] for name in imports(path) if name.startswith("bimix.")} & set(ROOMS)
 
 
-def test_the_map_names_every_room_once_and_no_other() -> None:
+def test_a_room_is_no_larger_and_imports_from_no_other_than_the_table_says() -> None:
     assert list(ROOMS) == MAPPED
     assert sorted(MAPPED) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_is_no_larger_and_imports_from_no_other_than_the_table_says(room: str) -> None:
-    most, named = ROOMS[room]
-    files = sorted((PACKAGE / room).rglob("*.py"))
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files) <= most
-    imported = {path.name: rooms_of(path) - {room} for path in files}
-    assert set().union(*imported.values()) == set(named.split()), imported
-    assert set(named.split()) <= set(MAPPED[: MAPPED.index(room)]), "a room imports from rooms above it on the map"
-
-
-def test_the_modules_at_the_top_import_from_no_room() -> None:
+    for room, (most, named) in ROOMS.items():
+        files = sorted((PACKAGE / room).rglob("*.py"))
+        lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
+        assert lines <= most, f"{room} has {lines} lines"
+        imported = {path.name: rooms_of(path) - {room} for path in files}
+        assert set().union(*imported.values()) == set(named.split()), (room, imported)
+        assert set(named.split()) <= set(MAPPED[: MAPPED.index(room)]), f"{room} imports from rooms above it on the map"
     for path in PACKAGE.glob("*.py"):
-        assert not rooms_of(path), path.name
+        assert not rooms_of(path), f"{path.name} stands at the top and imports from a room"
 
 
-def test_torch_is_imported_where_the_map_says_and_nowhere_else() -> None:
+def test_torch_is_imported_and_files_are_opened_where_the_map_says_and_nowhere_else() -> None:
     named = promised("Only")
     torch = {path for path in FILES if any(name.split(".")[0] in ("torch", "accelerate") for name in imports(path))}
     assert {place(path) for path in torch if place(path).split("/")[0] not in named} == {
         name for name in named if "/" in name
     }
     assert {place(path).split("/")[0] for path in torch} >= {name for name in named if "/" not in name}
-
-
-def test_files_are_opened_where_the_map_says_and_nowhere_else() -> None:
     assert {place(path) for path in FILES if opens(path)} == promised("Files are opened")
 
 

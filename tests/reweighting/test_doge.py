@@ -1,7 +1,6 @@
 """DoGE's update in float64 by hand: clipping, absent domains, scores, averages, goals."""
 
 import functools
-import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -48,46 +47,44 @@ def mix() -> Mix:
     return Mix(RowStore(index, ["x", "y"], lambda path, dtype, count: rows[path]), 4)
 
 
-@pytest.mark.parametrize(("largest_norm", "micro_batch", "loss_chunk"), [(1e9, 5, None), (0.65, 5, None), (0.65, 1, 4)])
-def test_one_update_equals_the_computation_by_hand(
-    largest_norm: float, micro_batch: int, loss_chunk: int | None
-) -> None:
-    own, given = learner(largest_norm, loss_chunk, micro_batch), batch()
-    before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
-    method = Doge(own, doge.reserve(own.session), mix())
-    assert len(method.gradients) == 5
-    last = torch.tensor([0.0, 0.003, 0.0, 0.0], dtype=torch.float64)
-    method.trace.signal = last
-    loss, norm = method.update(given, 0)
+def test_one_update_equals_the_computation_by_hand() -> None:
+    for largest_norm, micro_batch, loss_chunk in ((1e9, 5, None), (0.65, 5, None), (0.65, 1, 4)):
+        own, given = learner(largest_norm, loss_chunk, micro_batch), batch()
+        before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
+        method = Doge(own, doge.reserve(own.session), mix())
+        assert len(method.gradients) == 5
+        last = torch.tensor([0.0, 0.003, 0.0, 0.0], dtype=torch.float64)
+        method.trace.signal = last
+        loss, norm = method.update(given, 0)
 
-    gradients = {d: gradient(given.rows[torch.from_numpy(d == CHOSEN)]) for d in (0, 2, 3)}
-    too_long = [np.linalg.norm(vector) > largest_norm for vector in gradients.values()]
-    assert sum(too_long) == (2 if largest_norm < 1 else 0)
-    gradients = {d: clipped(vector, largest_norm) for d, vector in gradients.items()}
-    scores = last.numpy().copy()
-    mean_norm = np.mean([np.linalg.norm(vector) for vector in gradients.values()])
-    owners, numbers = mix().choose(1, 0)
-    read = torch.from_numpy(mix().store.read(owners, numbers))
-    assert owners.tolist() == [0, 1, 0, 1]
-    toward = clipped(gradient(read), largest_norm)
-    for d, vector in gradients.items():
-        scores[d] = np.clip(RATE * (vector @ toward) / (mean_norm + 1e-6), 0, 5 * RATE)
-    weights = np.full(4, 0.25) * np.exp(scores / 0.01)
-    weights /= weights.sum()
-    step = sum(weights[d] * vector for d, vector in gradients.items())
+        gradients = {d: gradient(given.rows[torch.from_numpy(d == CHOSEN)]) for d in (0, 2, 3)}
+        too_long = [np.linalg.norm(vector) > largest_norm for vector in gradients.values()]
+        assert sum(too_long) == (2 if largest_norm < 1 else 0)
+        gradients = {d: clipped(vector, largest_norm) for d, vector in gradients.items()}
+        scores = last.numpy().copy()
+        mean_norm = np.mean([np.linalg.norm(vector) for vector in gradients.values()])
+        owners, numbers = mix().choose(1, 0)
+        read = torch.from_numpy(mix().store.read(owners, numbers))
+        assert owners.tolist() == [0, 1, 0, 1]
+        toward = clipped(gradient(read), largest_norm)
+        for d, vector in gradients.items():
+            scores[d] = np.clip(RATE * (vector @ toward) / (mean_norm + 1e-6), 0, 5 * RATE)
+        weights = np.full(4, 0.25) * np.exp(scores / 0.01)
+        weights /= weights.sum()
+        step = sum(weights[d] * vector for d, vector in gradients.items())
 
-    assert scores.max() > 1e-3, "a score is told from nothing"
-    np.testing.assert_allclose(method.trace.signal, scores, rtol=1e-4, atol=1e-8)
-    np.testing.assert_allclose(method.trace.weights, weights, rtol=1e-4)
-    np.testing.assert_allclose(method.trace.average, weights, rtol=1e-4)
-    after = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()])
-    np.testing.assert_allclose((before - after) / RATE, step, rtol=1e-3, atol=2e-4 * np.abs(step).max())
-    assert norm.item() == pytest.approx(np.linalg.norm(step), rel=1e-4)
-    assert math.isfinite(loss.item())
-    first = method.trace.weights
-    method.update(given, 1)
-    torch.testing.assert_close(method.trace.average, (first + method.trace.weights) / 2)
-    assert method.trace.average.sum().item() == pytest.approx(1, abs=1e-12)
+        assert scores.max() > 1e-3, "a score is told from nothing"
+        np.testing.assert_allclose(method.trace.signal, scores, rtol=1e-4, atol=1e-8)
+        np.testing.assert_allclose(method.trace.weights, weights, rtol=1e-4)
+        np.testing.assert_allclose(method.trace.average, weights, rtol=1e-4)
+        after = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()])
+        np.testing.assert_allclose((before - after) / RATE, step, rtol=1e-3, atol=2e-4 * np.abs(step).max())
+        assert norm.item() == pytest.approx(np.linalg.norm(step), rel=1e-4)
+        assert loss.item() == pytest.approx(token_losses(learner(1.0).plain, given.rows).mean().item(), rel=1e-5)
+        first = method.trace.weights
+        method.update(given, 1)
+        torch.testing.assert_close(method.trace.average, (first + method.trace.weights) / 2)
+        assert method.trace.average.sum().item() == pytest.approx(1, abs=1e-12)
 
 
 def test_a_score_lies_between_nothing_and_its_limit() -> None:
@@ -104,25 +101,25 @@ def test_products_in_blocks_are_the_products() -> None:
     torch.testing.assert_close(found, draws[:6].double() @ draws[6].double(), rtol=1e-5, atol=1e-3)
 
 
-@pytest.mark.parametrize("processes", [1, 3, 7])
-def test_whole_domains_are_dealt_out_and_every_row_is_read_once(processes: int) -> None:
+def test_whole_domains_are_dealt_out_and_every_row_is_read_once() -> None:
     """No process has more than one domain, or the mix, above another."""
-    chosen, rows, numbers = np.array([3, 1, 0, 2, 1, 3, 2, 0, 0]), [], []
-    for process in range(processes):
-        own = learner(1.0)
-        accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
-        own.session.accelerator = accelerator
-        method = Doge(own, doge.reserve(own.session), mix())
-        mine = method.own(chosen)
-        assert (np.diff(chosen[mine]) >= 0).all()
-        assert set(chosen[mine].tolist()) == set(method.domains)
-        _, counts = method.read_mix(5)
-        assert len(counts) + len(method.domains) == len(method.numbers)
-        rows += mine.tolist()
-        numbers.append((len(method.numbers), sum(counts)))
-    assert sorted(rows) == list(range(len(chosen)))
-    sizes, read = zip(*numbers, strict=True)
-    assert max(sizes) - min(sizes) <= 1 and sum(read) == 4
+    for processes in (1, 3, 7):
+        chosen, rows, numbers = np.array([3, 1, 0, 2, 1, 3, 2, 0, 0]), [], []
+        for process in range(processes):
+            own = learner(1.0)
+            accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
+            own.session.accelerator = accelerator
+            method = Doge(own, doge.reserve(own.session), mix())
+            mine = method.own(chosen)
+            assert (np.diff(chosen[mine]) >= 0).all()
+            assert set(chosen[mine].tolist()) == set(method.domains)
+            _, counts = method.read_mix(5)
+            assert len(counts) + len(method.domains) == len(method.numbers)
+            rows += mine.tolist()
+            numbers.append((len(method.numbers), sum(counts)))
+        assert sorted(rows) == list(range(len(chosen)))
+        sizes, read = zip(*numbers, strict=True)
+        assert max(sizes) - min(sizes) <= 1 and sum(read) == 4
 
 
 def all_rows(part: Part) -> set[tuple[int, int]]:

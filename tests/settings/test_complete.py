@@ -222,6 +222,17 @@ def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run()
     assert "pool_share" not in demo(made(whole()))["training"]["tiny"]
 
 
+def test_each_method_that_reweighs_has_training_settings_of_its_own() -> None:
+    """The model's recipe, the method's defaults, the dataset's of both, then of the one."""
+    settings = {"training": {"steps": 30}, "doremi": {"steps": 20}, "doge": {"recipe": "doge", "precision": "no"}}
+    plain, own = made(whole()), made(whole(lambda c: demo(c)["reweighting"].update(settings)))
+    usual = plain["training"]["demo"] | {"steps": 400, "evaluate_every": 40}
+    assert demo(plain)["reweighting"]["doremi"] == usual | {"schedule": "doremi"}
+    assert demo(plain)["reweighting"]["doge"] == usual
+    assert demo(own)["reweighting"]["doremi"] == usual | {"schedule": "doremi", "steps": 20}
+    assert demo(own)["reweighting"]["doge"] == plain["training"]["doge"] | {"steps": 30, "precision": "no"}
+
+
 FAMILIES = {"code": ["python", "cpp"], "text": ["web"]}
 
 

@@ -29,6 +29,10 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("undisturbed") / "run"
     # as a user does, not forked: what the runs below are compared with
     subprocess.run(command(corpus, out), capture_output=True, check=True, env=forked.jobs(OMP_NUM_THREADS="1"))
+    losses = pl.read_parquet(out / "losses.parquet")
+    assert losses.columns == ["step", "tokens", "domain", "loss"] and losses.height == 6 * 3
+    ends = losses.group_by("domain").agg(early=pl.col("loss").first(), late=pl.col("loss").last())
+    assert (ends["late"] < ends["early"]).all()
     return out
 
 
@@ -189,35 +193,33 @@ def test_a_run_that_goes_on_draws_no_weights(
     assert same_results(tmp_path, undisturbed)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "looks", "saves"),
-    [
-        (0.1, [1, 17, 33, 48], [48]),
-        (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]),
-        (9, range(1, 49), range(3, 49, 3)),
-    ],
-)
 def test_the_device_is_looked_at_every_five_seconds(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, looks: list[int], saves: list[int]
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Updates take `seconds` of a clock that they alone move; a state is saved each 24 s."""
-    clock, seen = [0.0], []
-    update, say = loop.Plain.update, loop.Run.say
-
-    def slow(*given: object) -> tuple:
-        clock[0] += seconds
-        return update(*given)
-
+    """Updates take so many seconds of a clock that they alone move; a state is saved each 24 s."""
+    clock, update, say = [0.0], loop.Plain.update, loop.Run.say
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(loop, "LOOK_EVERY", {"cpu": 16})
     monkeypatch.setattr(loop, "SAVE_SECONDS", 23)
-    monkeypatch.setattr(loop.Plain, "update", slow)
-    monkeypatch.setattr(loop.Run, "say", lambda run, *given: (seen.append(run.step), say(run, *given)))
-    pretrain_model.main(command(corpus, tmp_path, steps=48, evaluate_every=48)[2:])
-    assert seen == list(looks)
-    lines = checkpoints.attempts(own_state(tmp_path))
-    assert [line["step"] for line in lines if line["event"] == "saved"] == list(saves)
+    for seconds, looks, saves in (
+        (0.1, [1, 17, 33, 48], [48]),
+        (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]),
+        (9, range(1, 49), range(3, 49, 3)),
+    ):
+        seen, out = [], tmp_path / str(seconds)
+
+        def slow(*given: object, seconds: float = seconds) -> tuple:
+            clock[0] += seconds
+            return update(*given)
+
+        monkeypatch.setattr(loop.Plain, "update", slow)
+        monkeypatch.setattr(loop.Run, "say", lambda run, *given, seen=seen: (seen.append(run.step), say(run, *given)))
+        out.mkdir()
+        pretrain_model.main(command(corpus, out, steps=48, evaluate_every=48)[2:])
+        assert seen == list(looks)
+        lines = checkpoints.attempts(own_state(out))
+        assert [line["step"] for line in lines if line["event"] == "saved"] == list(saves)
 
 
 @pytest.mark.slow
@@ -232,15 +234,6 @@ def test_processes_and_micro_batches_do_not_change_the_losses(
     assert expected.drop("loss").equals(got.drop("loss"))
     assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
     assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
-
-
-@pytest.mark.slow
-def test_training_lowers_every_domain_and_the_table_is_complete(undisturbed: Path) -> None:
-    losses = pl.read_parquet(undisturbed / "losses.parquet")
-    assert losses.columns == ["step", "tokens", "domain", "loss"]
-    assert losses.height == 6 * 3
-    ends = losses.group_by("domain").agg(pl.col("loss").first().alias("early"), pl.col("loss").last().alias("late"))
-    assert (ends["late"] < ends["early"]).all()
 
 
 def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(

@@ -59,10 +59,6 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return checkout.call(folder, *arguments, "--configfile", "own.yaml")
 
 
-def planned(folder: Path) -> set[str]:
-    return set(checkout.planned(folder, "--configfile", "own.yaml"))
-
-
 def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
     losses = pl.read_csv(workplace / "losses.csv")
     last = losses.filter(pl.col("mixture").is_in(["m0", "m1", "m2"]))
@@ -144,10 +140,8 @@ def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> Non
 
 
 def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
-    changed(workplace, optimum={"group": "fitted", "step": 8000, "max_epochs": 2})
-    done = call(workplace, "-n")
-    assert "optimum/max_epochs: name a table of domain and tokens" in done.stdout + done.stderr
-    changed(workplace, observations={"losses": "losses.csv", "mixtures": "mixtures.csv", "tokens": "tokens.csv"})
+    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "tokens": "tokens.csv"}
+    changed(workplace, observations=tables, optimum={"group": "fitted", "step": 8000, "max_epochs": 2})
     (workplace / "tokens.csv").write_text("domain,tokens\ncode & co,3000\nweb,9000\n")
     with_tokens = pl.read_csv(workplace / "losses.csv").with_columns(tokens=pl.col("step"))
     with_tokens.write_csv(workplace / "losses.csv")
@@ -181,20 +175,6 @@ def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken
     assert made["wanted_2_kin"] == pytest.approx(made["wanted_2"])
     run = mixtures.filter(pl.col("mixture") == "m3", pl.col("domain") == "web")["proportion"][0]
     assert made["wanted_8"]["web"] == pytest.approx(run, abs=1e-6)
-
-
-@pytest.mark.slow
-def test_what_there_are_too_few_runs_or_steps_for_is_left_out(workplace: Path) -> None:
-    jobs = planned(workplace)
-    assert {"plot_optimum", "estimate_intervals"} <= jobs
-    assert "plot_learning" not in jobs
-    changed(workplace, optimum={"group": "every", "step": 8000})
-    write_tables(workplace, 7, STEPS[-1:])
-    jobs = planned(workplace)
-    assert {"plot_learning", "plot_optimum"} <= jobs
-    write_tables(workplace, 2)
-    changed(workplace, groups={"every": "all"}, held_out=[], compare={"mixtures": ["m1", "m0"]})
-    assert not {"estimate_intervals", "plot_optimum"} & planned(workplace)
 
 
 @pytest.mark.slow

@@ -109,7 +109,7 @@ def anchors(page: Path) -> set[str]:
     return set(found)
 
 
-def test_links_lead_somewhere() -> None:
+def test_links_lead_somewhere_and_from_the_readme_to_every_page() -> None:
     for page in PAGES:
         links = re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page)))
         for link in links:
@@ -120,9 +120,6 @@ def test_links_lead_somewhere() -> None:
             assert target.exists(), f"{page.name}: {link} leads nowhere"
             assert target.is_relative_to(ROOT), f"{page.name}: {link} leaves the project"
             assert not anchor or anchor in anchors(target), f"{page.name}: {link}: {target.name} has no such heading"
-
-
-def test_every_page_can_be_reached_from_the_readme() -> None:
     linked, new = set(), {ROOT / "README.md"}
     while new:
         page = new.pop()
@@ -149,10 +146,7 @@ def test_named_files_are_there() -> None:
                 assert (ROOT / name).exists(), f"{page.name}: no {name}"
             if re.fullmatch(r"\w+\.(py|smk)", name):
                 assert name in there, f"{page.name}: no {name}"
-
-
-def test_recipes_name_what_is_in_the_files() -> None:
-    """`NAME` in [file](path): the file has that name."""
+    # `NAME` in [file](path): the file has that name
     page = ROOT / "docs" / "contributing.md"
     named = re.findall(r"`(\w+)`\s+in\s+\[[^]]+\]\(([^)#]+)\)", "\n".join(prose(page)))
     assert len(named) >= 6

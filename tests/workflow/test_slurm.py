@@ -417,25 +417,19 @@ def test_the_doctor_finds_the_cluster_sound(cluster: Cluster, undisturbed: Path,
     assert {line.split()[0] for line in named if "doctor" in line and "pretrain_model" not in line} == {"cpu"}
 
 
-@pytest.mark.parametrize(
-    ("others", "trainings", "sentence"),
-    [
+def test_the_doctor_names_a_wrong_partition(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(PROFILE_BIN.parent, tmp_path / "workflow/profiles/slurm")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", cluster.environment["PATH"].replace(f"{PROFILE_BIN}:", ""))
+    for others, trainings, sentence in (
         ("cqu", "gpu", "show partition --oneliner cqu` failed"),
         ("gpu", "cpu", "trainings go to the partition 'cpu', which has no GPUs"),
         ("cpu", "loose", "put workflow/profiles/slurm/bin first on PATH"),
-    ],
-)
-def test_the_doctor_names_a_wrong_partition(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: str, trainings: str, sentence: str
-) -> None:
-    shutil.copytree(PROFILE_BIN.parent, tmp_path / "workflow/profiles/slurm")
-    set_partitions(tmp_path, others, trainings)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", cluster.environment["PATH"].replace(f"{PROFILE_BIN}:", ""))
-    with pytest.raises(InputError, match=re.escape(sentence)):
-        check_cluster.partitions(Path("workflow/profiles/slurm"), 1)
+    ):
+        set_partitions(tmp_path, others, trainings)
+        with pytest.raises(InputError, match=re.escape(sentence)):
+            check_cluster.partitions(Path("workflow/profiles/slurm"), 1)
     monkeypatch.setenv("PATH", f"workflow/profiles/slurm/bin:{os.environ['PATH']}")
-    set_partitions(tmp_path, "cpu", "loose")
     assert check_cluster.partitions(Path("workflow/profiles/slurm"), 1) == "trainings go to loose, other jobs to cpu."
     profile = yaml.safe_load((tmp_path / PROFILE).read_text())
     profile |= {"default-resources": ["slurm_partition=cpu"], "set-resources": ["pretrain_model:slurm_partition=gpu"]}

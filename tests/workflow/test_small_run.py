@@ -143,11 +143,19 @@ def test_a_swarm_gives_the_mixtures_of_the_laws_that_need_one(built: Path) -> No
 
 
 @pytest.mark.slow
-def test_other_steps_of_a_dataset_repeat_its_runs_and_no_others(built: Path) -> None:
+def test_a_change_of_the_config_repeats_what_it_changes_and_nothing_else(built: Path) -> None:
     assert not planned_with(built, "other/training/atom/steps", 28)
     jobs = planned_with(built, "mini/training/atom/steps", 28)
-    assert jobs["pretrain_model"] == 6
-    assert "tokenize_shard" not in jobs
+    assert jobs["pretrain_model"] == 6 and "tokenize_shard" not in jobs
+    # a mixture that is added later is one run more, and one of the new optimum
+    names, law = ["se", "ce", "vne", "je"], "results/mini/laws/atom/bimix/entropy/coefficients.json"
+    jobs = planned_with(built, "mini/groups/entropy", names, law)
+    assert jobs["pretrain_model"] == jobs["fit_law"] == 1 and "tokenize_shard" not in jobs
+    assert planned_with(built, "mini/groups/entropy", names)["pretrain_model"] == 2
+    # steps asked for later train nothing again
+    jobs = planned_with(built, "mini/downstream/steps", [8, 24])
+    assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
+    assert not {"score_answers", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
 
 
 def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[str, int]:
@@ -164,31 +172,15 @@ def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[st
 
 
 @pytest.mark.slow
-def test_a_figure_is_drawn_again_alone(built: Path) -> None:
+def test_a_figure_is_drawn_again_alone_and_a_new_law_fitted_to_the_old_losses(built: Path) -> None:
     target = "results/mini/figures/mixtures.svg"
     assert planned(built, target, "--force", "--configfile", "mini.yaml") == {"plot_mixtures": 1}
     (built / target).unlink()
     assert planned(built, target, "--configfile", "mini.yaml") == {"plot_mixtures": 1}
-
-
-@pytest.mark.slow
-def test_a_new_law_is_fitted_to_the_old_losses(built: Path) -> None:
     target = "results/mini/laws/atom/exponential/entropy/coefficients.json"
     assert planned(built, target, "--configfile", "mini.yaml") == {"fit_law": 1}
     said(built, target, "--configfile", "mini.yaml")
     assert json.loads((built / target).read_text())["law"] == "exponential"
-
-
-@pytest.mark.slow
-def test_a_mixture_that_is_added_later_is_one_run_more(built: Path) -> None:
-    names = ["se", "ce", "vne", "je"]
-    law = "results/mini/laws/atom/bimix/entropy/coefficients.json"
-    jobs = planned_with(built, "mini/groups/entropy", names, law)
-    assert jobs["pretrain_model"] == 1
-    assert jobs["fit_law"] == 1
-    assert "tokenize_shard" not in jobs
-    # what comes of the new optimum is trained on again
-    assert planned_with(built, "mini/groups/entropy", names)["pretrain_model"] == 2
 
 
 @pytest.mark.slow
@@ -201,13 +193,6 @@ def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> Non
     said(built, target, "--force", "--configfile", "mini.yaml")
     assert "update 0 of 24" in (built / "results/mini/logs/pretrain_model/atom/ce.log").read_text()
     assert (run / "losses.parquet").read_bytes() == before
-
-
-@pytest.mark.slow
-def test_steps_asked_for_later_train_nothing_again(built: Path) -> None:
-    jobs = planned_with(built, "mini/downstream/steps", [8, 24])
-    assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
-    assert not {"score_answers", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
 
 
 @pytest.mark.slow
