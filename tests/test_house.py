@@ -27,7 +27,7 @@ ROOMS = {
     "exports": (642, "corpus mixtures plan"),
     "downstream": (742, "corpus model training"),
     "results": (2174, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3358, "mixtures observations laws plan training optimum exports"),
+    "settings": (3359, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))
