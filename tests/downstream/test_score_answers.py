@@ -263,17 +263,17 @@ def test_a_part_has_another_name_where_anything_differs_that_decides(tmp_path: P
     assert plan_parts(tasks, {10: "a"}, ["fp32"], tmp_path) != plans[0]
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "weights/step-000000010.safetensors"])
-def test_a_flipped_bit_in_weights_is_a_sentence(taught: Path, tmp_path: Path, name: str) -> None:
-    shutil.copytree(taught / "run", tmp_path / "run")
-    path = weights_of(tmp_path / "run")[name]
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    places = {"weights": "model.safetensors", "run": "run.json", "state": "state"}
-    changed = {flag: tmp_path / "run" / place for flag, place in places.items()}
-    with pytest.raises(InputError, match=rf"{path.name} is not as it was written"):
-        score_answers.main(flags(taught, tmp_path / "out", **changed))
+def test_a_flipped_bit_in_weights_is_a_sentence(taught: Path, tmp_path: Path) -> None:
+    for name in ("model.safetensors", "weights/step-000000010.safetensors"):
+        shutil.copytree(taught / "run", tmp_path / "run", dirs_exist_ok=True)
+        path = weights_of(tmp_path / "run")[name]
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        places = {"weights": "model.safetensors", "run": "run.json", "state": "state"}
+        changed = {flag: tmp_path / "run" / place for flag, place in places.items()}
+        with pytest.raises(InputError, match=rf"{path.name} is not as it was written"):
+            score_answers.main(flags(taught, tmp_path / path.stem, **changed))
 
 
 def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp_path: Path) -> None:

@@ -54,30 +54,24 @@ def test_the_answers_are_many(model: Transformer, prompts: list[np.ndarray]) -> 
     assert sum(len(set(ids)) for ids in written) > 10 * len(prompts)
 
 
-@pytest.mark.parametrize("stopping", [False, True])
 def test_tokens_are_those_of_transformers_prompt_by_prompt(
-    model: Transformer, prompts: list[np.ndarray], stopping: bool, tmp_path: Path
+    model: Transformer, prompts: list[np.ndarray], tmp_path: Path
 ) -> None:
     weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
     save_file(neox_weights(weights, SHAPE), tmp_path / "model.safetensors", metadata={"format": "pt"})
     (tmp_path / "config.json").write_text(json.dumps(neox_config(SHAPE, 128, 0)))
     peer = transformers.AutoModelForCausalLM.from_pretrained(tmp_path).eval()
     free = answers(model, prompts, [], 800)
-    stops = sorted({ids[5] for ids in free.values()})[:8] if stopping else []
-    own = answers(model, prompts, stops, 800)
-    lengths = set()
-    for position, prompt in enumerate(prompts):
-        row = torch.from_numpy(prompt.astype(np.int64))[None]
-        settings = {
-            "max_new_tokens": NEW,
-            "do_sample": False,
-            "eos_token_id": stops or [SHAPE.vocabulary],
-            "pad_token_id": 0,
-        }
-        written = peer.generate(row, attention_mask=torch.ones_like(row), **settings)[0, len(prompt) :].tolist()
-        assert own[position] == written
-        lengths.add(len(written))
-    assert (lengths == {NEW}) != stopping
+    settings = {"max_new_tokens": NEW, "do_sample": False, "pad_token_id": 0}
+    for stops in ([], sorted({ids[5] for ids in free.values()})[:8]):
+        own, lengths = answers(model, prompts, stops, 800), set()
+        settings["eos_token_id"] = stops or [SHAPE.vocabulary]
+        for position, prompt in enumerate(prompts):
+            row = torch.from_numpy(prompt.astype(np.int64))[None]
+            written = peer.generate(row, attention_mask=torch.ones_like(row), **settings)[0, len(prompt) :].tolist()
+            assert own[position] == written
+            lengths.add(len(written))
+        assert (lengths == {NEW}) != bool(stops)
 
 
 def test_neither_order_nor_size_of_batches_changes_an_answer(model: Transformer, prompts: list[np.ndarray]) -> None:
@@ -116,6 +110,11 @@ def test_batches_hold_all_prompts_once_within_their_bound() -> None:
     assert all(len(batch) * (long + NEW) <= 2000 for batch, long in zip(batches, longest, strict=True))
     assert longest == sorted(longest, reverse=True)
     assert [len(batch) for batch in plan_batches([50, 40], NEW, 1)] == [1, 1]
+    # they fill their room to the last token
+    assert plan_batches([5, 5, 5, 5], 5, 20) == [[0, 1], [2, 3]]
+    assert plan_batches([5, 5, 5, 5], 5, 19) == [[0], [1], [2], [3]]
+    assert plan_batches([1, 9, 5], 1, 12) == [[1], [2, 0]]
+    assert plan_batches([], 5, 100) == []
 
 
 def test_an_answer_is_over_at_a_line_end_or_the_end_of_text() -> None:
@@ -140,36 +139,29 @@ def test_no_step_is_computed_after_the_last_stop(
     assert ids == written[: last + 1] and steps == [[len(prompts[0]) + place] for place in range(last)]
 
 
-@pytest.mark.parametrize(("gap", "tied"), [(0.5, True), (2.0, False)])
-def test_a_choice_within_rounding_is_a_tie(model: Transformer, monkeypatch, gap: float, tied: bool) -> None:
+def test_a_choice_within_rounding_is_a_tie(model: Transformer, monkeypatch) -> None:
     """Scores of one step, made by hand; the second step's are clear, or come after the end."""
-    clear = torch.zeros(2, SHAPE.vocabulary)
-    clear[:, 4] = 1.0
-    near = clear.clone()
-    near[0, 5] = -8.0
-    near[0, [6, 7]] = torch.tensor([8.0, 8.0 - 8 * gap * TIE])
+    for gap, tied in ((0.5, True), (2.0, False)):
+        clear = torch.zeros(2, SHAPE.vocabulary)
+        clear[:, 4] = 1.0
+        near = clear.clone()
+        near[0, 5] = -8.0
+        near[0, [6, 7]] = torch.tensor([8.0, 8.0 - 8 * gap * TIE])
 
-    def scripted(first: torch.Tensor, second: torch.Tensor):
-        class State:
-            tokens, positions = torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)
+        def scripted(first: torch.Tensor, second: torch.Tensor):
+            class State:
+                tokens, positions = torch.zeros(2, dtype=torch.long), torch.zeros(2, dtype=torch.long)
 
-            def advance(self) -> torch.Tensor:
-                return second
+                def advance(self) -> torch.Tensor:
+                    return second
 
-        monkeypatch.setattr(generation, "begin", lambda *_: (State(), first))
-        found = continue_batch(model, [np.array([3, 7, 11]), np.array([20])], 2, torch.tensor([9, 6]), False)
-        return [ids for ids, _ in found], [was for _, was in found]
+            monkeypatch.setattr(generation, "begin", lambda *_: (State(), first))
+            found = continue_batch(model, [np.array([3, 7, 11]), np.array([20])], 2, torch.tensor([9, 6]), False)
+            return [ids for ids, _ in found], [was for _, was in found]
 
-    assert scripted(near, clear) == ([[6], [4, 4]], [tied, False])
-    # the first has ended with 6 before its scores come near each other
-    over = clear.clone()
-    over[0, 6] = 2.0
-    assert scripted(over, near) == ([[6], [4, 4]], [False, False])
-    assert scripted(clear, near) == ([[4, 6], [4, 4]], [tied, False])
-
-
-def test_batches_fill_their_room_to_the_last_token() -> None:
-    assert plan_batches([5, 5, 5, 5], 5, 20) == [[0, 1], [2, 3]]
-    assert plan_batches([5, 5, 5, 5], 5, 19) == [[0], [1], [2], [3]]
-    assert plan_batches([1, 9, 5], 1, 12) == [[1], [2, 0]]
-    assert plan_batches([], 5, 100) == []
+        assert scripted(near, clear) == ([[6], [4, 4]], [tied, False])
+        # the first has ended with 6 before its scores come near each other
+        over = clear.clone()
+        over[0, 6] = 2.0
+        assert scripted(over, near) == ([[6], [4, 4]], [False, False])
+        assert scripted(clear, near) == ([[4, 6], [4, 4]], [tied, False])
