@@ -54,27 +54,26 @@ def on_gpus(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("gpus", "how", "status", "sentence"),
-    [
+def test_what_a_training_says_is_the_last_word(tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text(FAILING)
+    environment = on_gpus(tmp_path)
+    killed = "launch_processes.py: error: a process of the training was ended by SIGKILL: the machine's"
+    for gpus, how, status, sentence in (
         (0, "refuses", 1, "training.py: error: the mixture is wrong."),
         (2, "refuses", 1, "training.py: error: the mixture is wrong."),
         (2, "stops", 75, "stopped"),
-        (2, "dies", 137, "launch_processes.py: error: a process of the training was ended by SIGKILL: the machine's"),
-    ],
-)
-def test_what_a_training_says_is_the_last_word(tmp_path: Path, gpus: int, how: str, status: int, sentence: str) -> None:
-    (tmp_path / "training.py").write_text(FAILING)
-    command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0", str(tmp_path / "said")]
-    command += [str(tmp_path / "history"), str(tmp_path / "training.py"), how]
-    done = subprocess.run(command, cwd=ROOT, env=on_gpus(tmp_path), check=False)
-    said = (tmp_path / "said").read_text(encoding="utf-8")
-    assert done.returncode == status
-    assert said.splitlines()[-1].startswith(sentence)
-    assert "Traceback" not in said and "exitcode" not in said
+        (2, "dies", 137, killed),
+    ):
+        command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0", str(tmp_path / "said")]
+        command += [str(tmp_path / "history"), str(tmp_path / "training.py"), how]
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        said = (tmp_path / "said").read_text(encoding="utf-8")
+        assert done.returncode == status
+        assert said.splitlines()[-1].startswith(sentence)
+        assert "Traceback" not in said and "exitcode" not in said
 
 
-def test_attempts_that_begin_at_once_have_a_log_each(tmp_path: Path) -> None:
+def test_attempts_that_begin_at_once_have_a_log_each_and_none_to_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text("import sys; print('mine alone', sys.argv[1], file=sys.stderr)")
     command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0"]
     command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
@@ -86,16 +85,12 @@ def test_attempts_that_begin_at_once_have_a_log_each(tmp_path: Path) -> None:
     assert all(len(log) == 2 for log in logs)
     assert any((tmp_path / "said").samefile(tmp_path / f"history/{number}.log") for number in range(1, 7))
     assert {path.name for path in tmp_path.iterdir()} == {"training.py", "said", "history"}
-
-
-def test_logs_that_cannot_be_written_are_a_sentence(tmp_path: Path) -> None:
-    (tmp_path / "history").mkdir()
-    (tmp_path / "history/1.log").symlink_to("/nowhere/at/all")  # neither there nor to be made, by root either
-    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0"]
-    command += [str(tmp_path / "said"), str(tmp_path / "history"), "true"]
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "closed/1.log").symlink_to("/nowhere/at/all")  # neither there nor to be made, by root either
+    command[-2] = str(tmp_path / "closed")
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
-    assert done.stderr == f"launch_training.sh: error: {tmp_path}/history cannot be written to\n"
+    assert done.stderr == f"launch_training.sh: error: {tmp_path}/closed cannot be written to\n"
 
 
 @pytest.mark.slow
@@ -140,21 +135,16 @@ SETTINGS = "import os; print(*(os.environ.get(name) for name in ("
 SETTINGS += "'OMP_NUM_THREADS', 'TORCHINDUCTOR_COMPILE_THREADS', 'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF')))"
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
+def test_the_compiler_and_the_allocator_are_bounded_unless_the_user_says_how(tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text(SETTINGS)
+    names = ("TORCHINDUCTOR_COMPILE_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    plain = {name: value for name, value in os.environ.items() if name not in names}
+    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "3", "0"]
+    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    for given, expected in (
         ({}, "3 3 expandable_segments:True None"),
         ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "3 3 None max_split_size_mb:64"),
         ({"PYTORCH_ALLOC_CONF": "", "TORCHINDUCTOR_COMPILE_THREADS": "7"}, "3 7  None"),
-    ],
-)
-def test_the_compiler_and_the_allocator_are_bounded_unless_the_user_says_how(
-    tmp_path: Path, given: dict[str, str], expected: str
-) -> None:
-    (tmp_path / "training.py").write_text(SETTINGS)
-    names = ("TORCHINDUCTOR_COMPILE_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
-    environment = {name: value for name, value in os.environ.items() if name not in names} | given
-    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "3", "0"]
-    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == expected
+    ):
+        done = subprocess.run(command, cwd=ROOT, env=plain | given, capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == expected
