@@ -80,27 +80,16 @@ def test_the_plan_of_doge_is_what_its_report_counts() -> None:
     assert search_factor("doge", SHAPE, RECIPE, 1024, 22) == pytest.approx(1 + more / plain, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "what", "devices"), [(8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)]
-)
-@pytest.mark.filterwarnings("error")  # none of polars is printed above the table
-def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(
-    tmp_path: Path, gpus: int, what: str, devices: int
-) -> None:
-    model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
-    runs = {
-        "needed_for": "methods",
-        "what": what,
-        "model": "a",
-        "runs": 3,
-        "done": 1,
-        "kept": 0,
-    }
-    hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
-    flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
-    arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]
-    arguments += ["--vocabulary", "2048", "--sequence-length", "1024", "--domains", "22"]
-    plan_runs.main([*arguments, "--out", str(tmp_path / "plan.csv")])
-    row = pl.read_csv(tmp_path / "plan.csv").row(0, named=True)
-    assert row["devices_per_run"] == devices
-    assert row["device_hours_left"] == pytest.approx(2 * devices * row["hours_per_run"])
+@pytest.mark.filterwarnings("error")
+def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(tmp_path: Path) -> None:
+    for gpus, what, devices in ((8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)):
+        model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
+        runs = {"needed_for": "methods", "what": what, "model": "a", "runs": 3, "done": 1, "kept": 0}
+        hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
+        flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
+        arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]
+        arguments += ["--vocabulary", "2048", "--sequence-length", "1024", "--domains", "22"]
+        plan_runs.main([*arguments, "--out", str(tmp_path / "plan.csv")])
+        row = pl.read_csv(tmp_path / "plan.csv").row(0, named=True)
+        assert row["devices_per_run"] == devices
+        assert row["device_hours_left"] == pytest.approx(2 * devices * row["hours_per_run"])

@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 import compare_mixtures
 from bimix.errors import InputError
@@ -38,9 +39,7 @@ def test_a_power_law_reaches_a_level_where_its_inverse_says():
     assert steps_to_reach(STEPS, losses, losses[-1]) == pytest.approx(1000)
     assert steps_to_reach(STEPS, losses, losses[0]) == 100
     assert steps_to_reach(STEPS, losses, losses[-1] - 1e-9) is None
-
-
-def test_the_first_arrival_counts_even_if_the_loss_rises_again():
+    # the first arrival counts even if the loss rises again
     assert steps_to_reach(np.array([10, 20, 30]), np.array([3.0, 1.0, 2.0]), 1.0) == pytest.approx(20)
 
 
@@ -71,19 +70,16 @@ def test_a_mixture_that_never_gets_there_has_an_empty_cell(tmp_path):
 def test_what_cannot_be_compared_is_refused():
     losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
     gone = (pl.col("mixture") == "n") & (pl.col("step") == 1000) & (pl.col("domain") == "b")
-    with pytest.raises(InputError, match="'n' with seed 1 has no loss of 'b' at step 1000"):
-        compare(losses.filter(~gone), "m")
+    refused("'n' with seed 1 has no loss of 'b' at step 1000", compare, losses.filter(~gone), "m")
     nan = losses.with_columns(pl.when(gone).then(np.nan).otherwise(pl.col("loss")).alias("loss"))
-    with pytest.raises(InputError, match="'n' with seed 1 has no loss of 'b' at step 1000 that is a finite number"):
-        compare(nan, "m")
+    refused("'n' with seed 1 has no loss of 'b' at step 1000 that is a finite number", compare, nan, "m")
     with pytest.raises(InputError, match="'n' at step 500: 1 of 2 domains"):
         average_losses(
             losses.filter(~((pl.col("mixture") == "n") & (pl.col("step") == 500) & (pl.col("domain") == "b")))
         )
     with pytest.raises(InputError, match="'n' with seed 1 ends at step 900, others at step 1000"):
         compare(losses.filter((pl.col("mixture") == "m") | (pl.col("step") < 1000)), "m")
-    with pytest.raises(InputError, match="'baseline'"):
-        compare(losses, "baseline")
+    refused("'baseline'", compare, losses, "baseline")
 
 
 def test_repeated_runs_are_averaged_and_their_spread_is_told():
@@ -103,7 +99,7 @@ def test_repeated_runs_are_averaged_and_their_spread_is_told():
 def test_bits_per_byte_are_the_mean_of_losses_times_their_factors(tmp_path):
     losses = table({"one": {"a": STEPS / 100.0, "b": STEPS / 200.0}, "two": {"a": STEPS / 50.0, "b": STEPS / 400.0}})
     runs = compare(losses, "one", {"a": 0.5, "b": 0.25, "other": None})
-    assert runs["bits_per_byte"].to_list() == [(10 * 0.5 + 5 * 0.25) / 2, (20 * 0.5 + 2.5 * 0.25) / 2]
+    assert runs["bits_per_byte"].to_list() == pytest.approx([(10 * 0.5 + 5 * 0.25) / 2, (20 * 0.5 + 2.5 * 0.25) / 2])
     assert compare(losses, "one", {"a": 0.5, "b": None})["bits_per_byte"].to_list() == [None, None]
     assert runs.drop("bits_per_byte").equals(compare(losses, "one").drop("bits_per_byte"))
     losses.write_csv(tmp_path / "losses.csv")
@@ -130,10 +126,8 @@ def test_averages_weigh_domains_as_the_objective_does(tmp_path):
     flags = ["--losses", str(tmp_path / "losses.parquet"), "--reference", "one", "--out", str(tmp_path / "out.csv")]
     compare_mixtures.main([*flags, "--weights", '{"a": 1}'])
     assert pl.read_csv(tmp_path / "out.csv")["average_loss"][1] == pytest.approx(0.9 * curve[-1])
-    with pytest.raises(InputError, match="weights name 'c', which has no losses: a, b have"):
-        average_losses(losses, {"c": 1})
-    with pytest.raises(InputError, match="all weights are 0"):
-        average_losses(losses, {"a": 0})
+    refused("weights name 'c', which has no losses: a, b have", average_losses, losses, {"c": 1})
+    refused("all weights are 0", average_losses, losses, {"a": 0})
 
 
 def test_metrics_are_judged_in_their_unit_and_not_without_weights():
@@ -145,10 +139,8 @@ def test_metrics_are_judged_in_their_unit_and_not_without_weights():
     only_losses = compare(losses, "one", weights={"b": 2.0}).row(0, named=True)
     assert only_losses["average_loss"] == pytest.approx(2 * curve[-1]) and only_losses["unit"] == "nats per token"
     assert compare(losses, "one", weights={"arc": 1.0, "b": 1.0})["unit"][0] == "units of several metrics"
-    with pytest.raises(InputError, match=r"losses and metrics \(arc\) have no common average"):
-        compare(losses, "one")
-    with pytest.raises(InputError, match="weights name 'ark'"):
-        compare(losses, "one", weights={"ark": 1.0})
+    refused(r"losses and metrics \(arc\) have no common average", compare, losses, "one")
+    refused("weights name 'ark'", compare, losses, "one", weights={"ark": 1.0})
 
 
 def test_minimax_is_the_worst_ratio_to_what_the_reference_ends_with():
@@ -163,13 +155,12 @@ def test_minimax_is_the_worst_ratio_to_what_the_reference_ends_with():
     assert alone["worst_ratio"][1] == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("margin", "broken"), [(0.0, "b 10 %"), (0.05, "b 4.8 %"), (0.1, ""), (0.2, "")])
-def test_no_worse_than_says_by_which_domain_it_is_broken_and_by_how_much(margin, broken):
-    losses = table(
-        {"one": {"a": STEPS / 1e3, "b": STEPS / 1e3}, "two": {"a": 0.5 * STEPS / 1e3, "b": 1.1 * STEPS / 1e3}}
-    )
-    found = compare(losses, "one", kind="no_worse_than", margin=margin)
-    assert found["broken"].to_list() == ["", broken]
+def test_no_worse_than_says_by_which_domain_it_is_broken_and_by_how_much():
+    one = STEPS / 1e3
+    losses = table({"one": {"a": one, "b": one}, "two": {"a": 0.5 * one, "b": 1.1 * one}})
+    for margin, broken in ((0.0, "b 10 %"), (0.05, "b 4.8 %"), (0.1, ""), (0.2, "")):
+        found = compare(losses, "one", kind="no_worse_than", margin=margin)
+        assert found["broken"].to_list() == ["", broken], margin
     assert compare(losses, "one")["broken"].null_count() == 2
 
 
@@ -183,8 +174,7 @@ def test_sizes_are_never_mixed():
     both = losses.filter(pl.col("mixture") != "c")
     assert compare(both, "a")["difference_percent"][1] == pytest.approx(-2.5)
     assert measured(both).parameters == 1e6 and measured(losses.filter(pl.col("mixture") != "b")).parameters == 8e6
-    with pytest.raises(InputError, match=r"models of 1e\+06, 8e\+06 parameters, and no size has all of them"):
-        measured(losses)
+    refused(r"models of 1e\+06, 8e\+06 parameters, and no size has all of them", measured, losses)
 
 
 def test_the_order_of_the_rows_does_not_matter():

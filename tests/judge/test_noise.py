@@ -32,31 +32,26 @@ def test_a_lead_of_four_deviations_is_seen_with_three_seeds_whatever_a_seed_does
     assert seen(5, 3, lead=0, draws=300) <= 0.05
 
 
-def test_single_runs_take_the_noise_that_is_known_and_else_none() -> None:
+def test_the_noise_is_what_seeds_shared_or_not_say() -> None:
+    # single runs take the noise that is known, and else none
     values = np.array([[3.0], [3.1]])
     assert levels(values)[1] is None
     _, noise = levels(values, KNOWN)
     assert (noise.deviation, noise.freedom, noise.source) == (0.01, 11, "elsewhere")
     assert noise.error(0, 1) == pytest.approx(0.01 * np.sqrt(2))
     assert levels(np.array([[3.0, 3.01], [3.1, 3.11]]), KNOWN)[1].source == "from 4 runs, paired by seed"
-
-
-def test_a_mixture_that_alone_was_repeated_tells_the_noise_with_the_seeds_in_it() -> None:
+    # a mixture that alone was repeated tells the noise with the seeds in it
     logs = np.array([[1.0, 1.02, 1.04], [1.5, NAN, NAN]])
     _, noise = levels(np.exp(logs))
     assert noise.deviation == pytest.approx(0.02) and noise.freedom == 2
     assert "3 runs of 1 mixtures" in noise.source
-
-
-def test_seeds_that_only_number_the_runs_pair_nothing() -> None:
+    # seeds that only number the runs pair nothing
     values = np.exp(np.array([[1.0, 1.02, NAN, NAN], [NAN, NAN, 1.3, 1.34]]))
     found, noise = levels(values)
     assert found == pytest.approx([1.01, 1.32]) and noise.freedom == 2
     assert noise.source == "from 4 runs, no two of one seed"
     assert noise.deviation == pytest.approx(np.sqrt((2 * 0.01**2 + 2 * 0.02**2) / 2))
-
-
-def test_some_that_share_seeds_beside_others_that_do_not_are_refused() -> None:
+    # some that share seeds beside others that do not are refused
     with pytest.raises(InputError, match="cannot be separated: train one more"):
         levels(np.array([[1.0, 1.1, NAN], [1.2, 1.3, NAN], [NAN, NAN, 1.4]]))
 
@@ -73,9 +68,7 @@ def test_the_seeds_that_are_said_to_be_needed_are_enough_four_times_in_five() ->
     assert 0.72 < told / 300 < 0.9
     assert seeds_needed(0.1 * 0.003, 0.003, mixtures) is None and seeds_needed(0.0, 0.003, 2) is None
     assert seeds_needed(100 * 0.003, 0.003, mixtures) == 2
-
-
-def test_the_seeds_to_add_are_a_list_for_the_config_that_keeps_those_there() -> None:
+    # the seeds to add are a list for the config that keeps those there
     assert seeds_to_add([1], 3) == [2, 3]
     assert seeds_to_add([7, 2], 4) == [2, 1, 3]
     assert seeds_to_add([1, 2, 3], 3) == [2, 3]

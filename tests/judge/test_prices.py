@@ -5,9 +5,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from refusals import refused
 
 import judge_methods
-from bimix.errors import InputError
 from bimix.judge.worth import read_cost
 
 RUN = {"flops": 2e12, "gpu_hours": 0.5, "seconds": 1800.0, "processes": 1}
@@ -84,32 +84,23 @@ def test_costs_of_runs_made_elsewhere_come_from_a_table(folder: Path) -> None:
     assert table["search_gpu_hours"].to_list() == [0, None, None]
     assert table["predicted_gain_percent"].to_list() == [None, 5.5, None]
     assert table["average_loss"].to_list() == pytest.approx([3.5, 3.3, 3.3])
-
-
-def test_without_a_table_it_is_not_known_what_was_spent(folder: Path) -> None:
+    # without one it is not known what was spent
     table = elsewhere(folder, None)
     assert table["search_runs"].null_count() == 3 and table["search_percent"].null_count() == 3
     assert table["predicted_gain_percent"].null_count() == 3
 
 
-@pytest.mark.parametrize(
-    ("costs", "sentence"),
-    [
+def test_wrong_costs_are_one_sentence(folder: Path) -> None:
+    for costs, sentence in (
         ("mixture,search_runs,search_flops\nbimix,4,1", "the table of costs has no column 'large_flops'"),
         (f"{COSTS}\nbimix,4,much,1e13", "its column 'search_flops' holds something that is no number"),
         (f"{COSTS}\nbimix,4,1,1e13\nbimix,4,1,1e13", "two rows of 'bimix'"),
         (f"{COSTS}\nbimix,4,1,1e13\nregmix,4,1,2e13", "`large_flops` must be one number above 0"),
         (f"{COSTS}\nbimix,4,1,0", "`large_flops` must be one number above 0"),
-    ],
-)
-def test_a_wrong_table_of_costs_is_one_sentence(folder: Path, costs: str, sentence: str) -> None:
-    with pytest.raises(InputError, match=sentence):
-        elsewhere(folder, costs)
-
-
-def test_a_report_without_its_flops_is_refused(folder: Path) -> None:
+    ):
+        refused(sentence, elsewhere, folder, costs)
+    # a report without its FLOPs
     (folder / "ce.json").write_text(json.dumps({"gpu_hours": 0.0, "seconds": 1.0}))
-    with pytest.raises(InputError, match=r"ce\.json does not say its flops"):
-        call(folder, {"bimix": ["ce.json"]})
+    refused(r"ce\.json does not say its flops", call, folder, {"bimix": ["ce.json"]})
     assert not (folder / "verdict.csv").exists()
     assert read_cost(RUN | {"processes": 8}, "x")["device_hours"] == pytest.approx(4)

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import mixtures, of_sizes, write_runs
+from refusals import refused
 
 import score_sizes
-from bimix.errors import InputError
 from bimix.judge.law_scores import SIZES, ranks, size_scores
 from bimix.observations.observations import read_observations
 
@@ -61,8 +61,7 @@ def test_the_script_joins_both_tables(found, tmp_path):
     assert table["large_runs"].to_list() == [0, 1, 1, 2, 2, 4, 4]
     assert table["runs"].unique().to_list() == ["transfer"]
     (tmp_path / "run.json").write_text('{"parameters": "1.2B", "tokens": 2e10}')
-    with pytest.raises(InputError, match=r"run.json: parameters is '1.2B': it must be a finite number above 0"):
-        score_sizes.main(flags)
+    refused(r"run.json: parameters is '1.2B': it must be a finite number above 0", score_sizes.main, flags)
 
 
 def test_an_order_needs_losses_that_differ():

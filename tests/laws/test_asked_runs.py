@@ -25,22 +25,19 @@ def curve(parameters: float, tokens: float) -> float:
     return float(fitted.level(np.array(parameters), np.array(tokens))[0])
 
 
-@pytest.mark.parametrize(
-    ("asked", "at", "shift", "nu"),
-    [
+def test_level_and_effects_at_a_run() -> None:
+    for asked, at, shift, nu in (
         ((1e8, 1.1e9), (1e8, 1.1e9), 0.1, 1.0),
         ((1.04e8, 3e9), (1.04e8, 3e9), 0.2, 0.9),  # the schedule is nearer to the longer one
         ((1e8, None), (1e8, 9e9), 0.2, 0.9),
         ((1.2e8, 1e9), (1.2e8, 1e9), 0.0, 1.0),  # no size that was fitted
         ((None, None), (1e9, 9e9), 0.4, 0.8),
         ((7e9, 5e10), (7e9, 5e10), 0.0, 0.8),  # above all: the effects of the largest
-    ],
-)
-def test_level_and_effects_at_a_run(asked: tuple, at: tuple, shift: float, nu: float) -> None:
-    pools = {"web": 3e9}
-    there = run.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
-    assert there["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
-    assert (there["parameters"], there["tokens"], there["nu"], there["pools"]) == (*at, nu, pools)
+    ):
+        pools = {"web": 3e9}
+        there = run.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
+        assert there["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
+        assert (there["parameters"], there["tokens"], there["nu"], there["pools"]) == (*at, nu, pools)
 
 
 def test_refits_are_at_the_run_of_the_law() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 from scipy import stats
 
 from bimix.errors import InputError
@@ -57,13 +58,13 @@ def grid(parts: int = 60) -> np.ndarray:
     return np.array(found) / parts
 
 
-@pytest.mark.parametrize("law", ["olmix", "mariner", "scheffe", "gaussian_process"])
-def test_a_rival_predicts_mixtures_that_it_has_not_seen(law: str) -> None:
-    shares, new = drawn(40), drawn(20, seed=1)
-    fitted = laws.fit(law, observed(shares, exponential(shares)))
-    spread = exponential(new).std(axis=0)
-    error = np.abs(predicted(fitted, new) - exponential(new)).mean(axis=0)
-    assert (error < 0.1 * spread).all()
+def test_a_rival_predicts_mixtures_that_it_has_not_seen() -> None:
+    for law in ("olmix", "mariner", "scheffe", "gaussian_process"):
+        shares, new = drawn(40), drawn(20, seed=1)
+        fitted = laws.fit(law, observed(shares, exponential(shares)))
+        spread = exponential(new).std(axis=0)
+        error = np.abs(predicted(fitted, new) - exponential(new)).mean(axis=0)
+        assert (error < 0.1 * spread).all()
 
 
 @pytest.mark.parametrize("law", ["olmix", *SEARCHED])
@@ -108,33 +109,28 @@ def test_olmix_reads_no_domain_more_than_four_times_unless_another_number_is_set
     assert upper[0] == pytest.approx(0.1)
     _, upper = run_bounds(fitted | {"law": "exponential"}, STEP, tokens=tokens)
     assert upper.tolist() == [1.0, 1.0, 1.0]
-
-
-def test_the_four_epochs_of_olmix_are_lifted_by_inf_and_named_where_they_leave_no_mixture() -> None:
-    shares = drawn(40)
-    fitted = laws.fit("olmix", observed(shares, exponential(shares)))
+    # lifted by inf, and named where they leave no mixture
     tokens = {"code": 5_000.0, "law": 5_000.0, "web": 9_000.0}  # 100 steps of 1,000 tokens read them 5.3 times
     with pytest.raises(InputError, match=r"sum to 0.76 \(with max_epochs 4, the law olmix's own, .*--max-epochs inf"):
         run_bounds(fitted, STEP, tokens=tokens)
     assert run_bounds(fitted, STEP, tokens=tokens, max_epochs=float("inf"))[1].tolist() == [1.0, 1.0, 1.0]
-    with pytest.raises(InputError, match=r"sum to 0.57 \(with max_epochs 3 of a run"):
-        run_bounds(fitted, STEP, tokens=tokens, max_epochs=3.0)
+    refused(r"sum to 0.57 \(with max_epochs 3 of a run", run_bounds, fitted, STEP, tokens=tokens, max_epochs=3.0)
 
 
-@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "mariner"])
-def test_a_law_fitted_without_pools_says_the_same_of_a_run_whose_pools_are_known(law: str) -> None:
-    shares = 0.9 * drawn(40) + 1 / 30
-    made = replace(observed(shares, exponential(shares)), loss_domains=DOMAINS)
-    fitted = laws.fit(law, made)
-    new = 0.9 * drawn(5, seed=1) + 1 / 30
-    ample = {"code": 2e5, "law": 5e5, "web": 9e5}  # a run of 1e5 tokens reads none of it twice
-    asked = laws.at_run(fitted, tokens=1e5, pools=ample, step=STEP)
-    assert np.array_equal(predicted(asked, new), predicted(fitted, new))
-    repeated = laws.at_run(fitted, tokens=1e5, pools={"code": 2e3, "law": 5e5, "web": 9e5}, step=STEP)
-    if law == "transfer":  # what is read again counts less, by the published R
-        assert (predicted(repeated, new)[:, 0] > predicted(fitted, new)[:, 0]).all()
-    else:
-        assert np.array_equal(predicted(repeated, new), predicted(fitted, new))
+def test_a_law_fitted_without_pools_says_the_same_of_a_run_whose_pools_are_known() -> None:
+    for law in ("bimix", "transfer", "exponential", "mariner"):
+        shares = 0.9 * drawn(40) + 1 / 30
+        made = replace(observed(shares, exponential(shares)), loss_domains=DOMAINS)
+        fitted = laws.fit(law, made)
+        new = 0.9 * drawn(5, seed=1) + 1 / 30
+        ample = {"code": 2e5, "law": 5e5, "web": 9e5}  # a run of 1e5 tokens reads none of it twice
+        asked = laws.at_run(fitted, tokens=1e5, pools=ample, step=STEP)
+        assert np.array_equal(predicted(asked, new), predicted(fitted, new))
+        repeated = laws.at_run(fitted, tokens=1e5, pools={"code": 2e3, "law": 5e5, "web": 9e5}, step=STEP)
+        if law == "transfer":  # what is read again counts less, by the published R
+            assert (predicted(repeated, new)[:, 0] > predicted(fitted, new)[:, 0]).all()
+        else:
+            assert np.array_equal(predicted(repeated, new), predicted(fitted, new))
 
 
 def test_scheffe_finds_the_terms_of_a_polynomial() -> None:
@@ -201,27 +197,25 @@ def test_mariner_refuses_runs_of_which_some_pools_are_missing() -> None:
     shares = drawn(20)
     pools = np.tile([1e4, np.inf, 1e5], (20, 1))
     table = observed(shares, exponential(shares), pools=pools, tokens=np.full(20, 1e5))
-    with pytest.raises(InputError, match="no pool of 'law'"):
-        laws.fit("mariner", table)
-    with pytest.raises(InputError, match="mariner has no size"):
-        laws.fit("mariner", replace(table, parameters=np.ones(20)))
+    refused("no pool of 'law'", laws.fit, "mariner", table)
+    refused("mariner has no size", laws.fit, "mariner", replace(table, parameters=np.ones(20)))
 
 
-@pytest.mark.parametrize("law", SEARCHED)
-def test_the_gradient_is_that_of_the_predictions(law: str) -> None:
-    shares = drawn(30, m=4)
-    losses = 2 + np.exp(shares @ np.array([[-1.0, 0.3], [0.2, -1.2], [0.5, 0.1], [-0.3, -0.2]]))
-    fitted = laws.fit(law, observed(shares, losses))
-    target = np.array([2.0, 0.5])
-    at = LAWS[law].code.objective(fitted, STEP, target)
-    r = np.array([0.4, 0.3, 0.2, 0.1])
-    value, gradient = at(r)
-    far = [predicted(fitted, np.array([r + h * np.eye(4)[j] for h in (1e-4, -1e-4)])) @ target for j in range(4)]
-    assert gradient == pytest.approx([(up - down) / 2e-4 for up, down in far], rel=1e-5, abs=1e-6)
-    other = np.array([0.1, 0.2, 0.3, 0.4])
-    assert at(other)[0] - value == pytest.approx(
-        (predicted(fitted, other[None]) - predicted(fitted, r[None]))[0] @ target
-    )
+def test_the_gradient_is_that_of_the_predictions() -> None:
+    for law in SEARCHED:
+        shares = drawn(30, m=4)
+        losses = 2 + np.exp(shares @ np.array([[-1.0, 0.3], [0.2, -1.2], [0.5, 0.1], [-0.3, -0.2]]))
+        fitted = laws.fit(law, observed(shares, losses))
+        target = np.array([2.0, 0.5])
+        at = LAWS[law].code.objective(fitted, STEP, target)
+        r = np.array([0.4, 0.3, 0.2, 0.1])
+        value, gradient = at(r)
+        far = [predicted(fitted, np.array([r + h * np.eye(4)[j] for h in (1e-4, -1e-4)])) @ target for j in range(4)]
+        assert gradient == pytest.approx([(up - down) / 2e-4 for up, down in far], rel=1e-5, abs=1e-6)
+        other = np.array([0.1, 0.2, 0.3, 0.4])
+        assert at(other)[0] - value == pytest.approx(
+            (predicted(fitted, other[None]) - predicted(fitted, r[None]))[0] @ target
+        )
 
 
 def test_the_search_finds_the_better_of_two_valleys() -> None:

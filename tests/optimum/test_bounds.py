@@ -26,9 +26,7 @@ def test_a_run_trains_on_what_is_given_or_on_its_steps_of_the_fitted_runs() -> N
     assert run_tokens_of(fitted, 7e9, 40) == run_tokens_of({}, 7e9, None) == 7e9
     assert run_tokens_of(fitted, None, None) is None
     assert run_tokens_of({}, None, 40) is None and run_tokens_of({"tokens_per_step": None}, None, 40) is None
-
-
-def test_a_law_over_sizes_is_asked_for_the_tokens_of_its_own_run() -> None:
+    # a law over sizes is asked for the tokens of its own run
     sized = {"rows": "all", "tokens_per_step": 500.0, "coefficients": {"web": {"run": {"tokens": 9e6}}}}
     assert asked_tokens(sized, None, 40, None) == 9e6
     assert asked_tokens(sized, 7e9, 40, None) == asked_tokens(sized, 7e9, 40, 1e8) == 7e9

@@ -47,18 +47,18 @@ class Problem:
         return found.fun
 
 
-@pytest.mark.parametrize("worst", [True, False])
-def test_a_program_ends_at_its_minimum(worst: bool) -> None:
-    bitten = 0
-    for seed in range(6):
-        problem = Problem(seed, worst)
-        found = solve(problem.program, problem.lower, problem.upper)
-        assert found.value == pytest.approx(problem.by_another(), abs=1e-7)
-        assert -1e-12 < found.gap < 1e-7 and found.violation < 1e-9
-        assert found.shares.sum() == pytest.approx(1, abs=1e-14)
-        assert (found.shares >= problem.lower).all() and (found.shares <= problem.upper).all()
-        bitten += (problem.lines @ found.shares + problem.heights)[-1] > -1e-9
-    assert bitten or worst
+def test_a_program_ends_at_its_minimum() -> None:
+    for worst in (True, False):
+        bitten = 0
+        for seed in range(6):
+            problem = Problem(seed, worst)
+            found = solve(problem.program, problem.lower, problem.upper)
+            assert found.value == pytest.approx(problem.by_another(), abs=1e-7)
+            assert -1e-12 < found.gap < 1e-7 and found.violation < 1e-9
+            assert found.shares.sum() == pytest.approx(1, abs=1e-14)
+            assert (found.shares >= problem.lower).all() and (found.shares <= problem.upper).all()
+            bitten += (problem.lines @ found.shares + problem.heights)[-1] > -1e-9
+        assert bitten or worst
 
 
 def test_the_gap_is_that_of_linear_programs() -> None:

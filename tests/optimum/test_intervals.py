@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from refusals import refused
 from scipy import stats
 
-from bimix.errors import InputError
 from bimix.laws.fitted import predict
 from bimix.observations.observations import Observations
 from bimix.optimum import intervals as module
@@ -145,10 +145,8 @@ def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyP
     assert len(asked) == 2 and found.step == 100 and np.array_equal(asked[0] + asked[1], np.ones(4))
     assert sorted(asked[0]) == [0, 0, 1, 1] and len(found.refitted) == 2
     assert len(left_out(FITTED, runs.take([0, 1, 2]), 100).predicted) == 3
-    with pytest.raises(InputError, match="fitted to 2 mixtures: intervals need three or more"):
-        left_out(FITTED, runs.take([0, 1]), 100)
-    with pytest.raises(InputError, match="fitted to 2 mixtures"):
-        resampled(FITTED, runs.take([0, 1]), 3, 0)
+    refused("fitted to 2 mixtures: intervals need three or more", left_out, FITTED, runs.take([0, 1]), 100)
+    refused("fitted to 2 mixtures", resampled, FITTED, runs.take([0, 1]), 3, 0)
 
 
 def test_rows_of_every_quantity() -> None:

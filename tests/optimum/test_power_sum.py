@@ -24,11 +24,8 @@ def test_the_last_rounding_is_put_on_shares_that_are_free() -> None:
     assert closed(lower, lower, lower).tolist() == lower.tolist()
 
 
-def test_a_domain_whose_upper_bound_is_0_has_nothing() -> None:
+def test_bounds_of_0_leave_nothing_and_warn_of_nothing() -> None:
     shares = power_sum_optimum(np.ones(3), np.full(3, 0.2), np.zeros(3), np.array([0.0, 1, 1]))
     assert np.allclose(shares, [0, 0.5, 0.5], atol=1e-15)
-
-
-def test_a_lower_bound_of_0_is_no_warning() -> None:
     with np.errstate(divide="raise"):
         power_sum_optimum(np.ones(3), np.full(3, 0.2), np.zeros(3), np.ones(3))

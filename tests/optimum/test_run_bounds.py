@@ -1,6 +1,7 @@
 """Bounds of a run: epochs of its tokens, unanswered domains, rounding."""
 
 import pytest
+from refusals import refused
 
 from bimix.errors import InputError
 from bimix.optimum.bounds import feasible_bounds, run_bounds
@@ -30,8 +31,7 @@ def test_epochs_are_of_the_tokens_that_so_many_steps_train_on() -> None:
 
 
 def test_epochs_of_what_is_not_known_are_refused() -> None:
-    with pytest.raises(InputError, match="--max-epochs needs --tokens"):
-        run_bounds(fitted(), 40, max_epochs=2)
+    refused("--max-epochs needs --tokens", run_bounds, fitted(), 40, max_epochs=2)
     with pytest.raises(InputError, match=r"needs --run-tokens.*a run of 40 steps"):
         run_bounds(fitted(None), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
 
@@ -54,7 +54,5 @@ def test_bounds_may_meet_and_sum_to_one_but_for_rounding() -> None:
     assert feasible_bounds(ten, lower=over)[0].sum() > 1
     under = tenths | {"0": 0.1 - 1e-13}
     assert feasible_bounds(ten, upper=under)[1].sum() < 1
-    with pytest.raises(InputError, match="lower bounds sum to 1"):
-        feasible_bounds(ten, lower=tenths | {"0": 0.1 + 1e-11})
-    with pytest.raises(InputError, match="upper bounds sum to 1"):
-        feasible_bounds(ten, upper=tenths | {"0": 0.1 - 1e-11})
+    refused("lower bounds sum to 1", feasible_bounds, ten, lower=tenths | {"0": 0.1 + 1e-11})
+    refused("upper bounds sum to 1", feasible_bounds, ten, upper=tenths | {"0": 0.1 - 1e-11})

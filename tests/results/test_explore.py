@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from browser import Browser, obstacle
 from made_laws import DOMAINS, STEPS, law, tables
+from refusals import refused
 
 import estimate_intervals
 import explore_mixtures
@@ -82,13 +83,14 @@ def made(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_the_page_computes_what_python_computes(browser: Browser, made: Path, name: str) -> None:
-    fitted = json.loads((made.parent / f"{name}.json").read_text())
-    browser.run(f"state.law = DATA.laws[{DRAWN.index(name)}];")
-    steps = (1, STEPS[0], STEPS[0] + 1, 2 * STEPS[-1] + 1) if name in ("bimix", "transfer") else ()
-    for step in (STEPS[-1], *steps):
-        equal(browser, fitted, {"step": step, "parameters": None, "tokens": None, "pools": None}, draws(len(DOMAINS)))
+def test_the_page_computes_what_python_computes(browser: Browser, made: Path) -> None:
+    for name in DRAWN:
+        fitted = json.loads((made.parent / f"{name}.json").read_text())
+        browser.run(f"state.law = DATA.laws[{DRAWN.index(name)}];")
+        steps = (1, STEPS[0], STEPS[0] + 1, 2 * STEPS[-1] + 1) if name in ("bimix", "transfer") else ()
+        for step in (STEPS[-1], *steps):
+            run = {"step": step, "parameters": None, "tokens": None, "pools": None}
+            equal(browser, fitted, run, draws(len(DOMAINS)))
 
 
 def test_the_linear_member_of_a_metric_counts_as_in_python(browser: Browser, made: Path) -> None:
@@ -131,21 +133,21 @@ def test_repeated_text_and_sizes_count_as_in_python(browser: Browser, tmp_path: 
         equal(browser, fitted, run, draws(len(fitted["domains"]), 2))
 
 
-@pytest.mark.parametrize("kind", ["weighted", "minimax", "no_worse_than"])
-def test_the_objective_is_that_of_the_optimum(browser: Browser, tmp_path: Path, kind: str) -> None:
-    even = dict.fromkeys(DOMAINS, 0.2)
-    weights = {"web": 3.0, "code": 1.0}
-    objective = {"kind": kind} | ({} if kind == "weighted" else {"reference": str(tmp_path / "even.json")})
-    write_json(tmp_path / "even.json", even)
-    flags = ("--weights", json.dumps(weights), "--objective", json.dumps(objective))
-    browser.open(write_page(tmp_path / "made", *tables(law(5), 5), ["transfer"], *flags))
-    fitted = json.loads((tmp_path / "made/transfer.json").read_text())
-    shares = draws(len(DOMAINS), 3)
-    reference = None if kind == "weighted" else even
-    goal = Goal(fitted, STEPS[-1], Objective(kind=kind, weights=weights, reference=reference))
-    rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
-    found = browser.run("return arguments[0].map(one => objective(losses(one), compared()));", rows)
-    np.testing.assert_allclose(found, goal.value(shares), rtol=1e-9)
+def test_the_objective_is_that_of_the_optimum(browser: Browser, tmp_path: Path) -> None:
+    for kind in ("weighted", "minimax", "no_worse_than"):
+        even = dict.fromkeys(DOMAINS, 0.2)
+        weights = {"web": 3.0, "code": 1.0}
+        objective = {"kind": kind} | ({} if kind == "weighted" else {"reference": str(tmp_path / "even.json")})
+        write_json(tmp_path / "even.json", even)
+        flags = ("--weights", json.dumps(weights), "--objective", json.dumps(objective))
+        browser.open(write_page(tmp_path / "made", *tables(law(5), 5), ["transfer"], *flags))
+        fitted = json.loads((tmp_path / "made/transfer.json").read_text())
+        shares = draws(len(DOMAINS), 3)
+        reference = None if kind == "weighted" else even
+        goal = Goal(fitted, STEPS[-1], Objective(kind=kind, weights=weights, reference=reference))
+        rows = [dict(zip(fitted["domains"], one, strict=True)) for one in shares.tolist()]
+        found = browser.run("return arguments[0].map(one => objective(losses(one), compared()));", rows)
+        np.testing.assert_allclose(found, goal.value(shares), rtol=1e-9)
 
 
 def test_intervals_widen_beyond_the_last_step_as_in_python(browser: Browser, tmp_path: Path) -> None:
@@ -287,5 +289,4 @@ def test_a_name_from_outside_is_text(browser: Browser, tmp_path: Path) -> None:
 def test_wrong_flags_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="--start is 'nothing': it must be one of even"):
         write_page(tmp_path / "made", *tables(law(3), 3), ["bimix"], "--start", "nothing")
-    with pytest.raises(InputError, match="none of the laws is a formula"):
-        write_page(tmp_path / "trees", *tables(law(3), 3), ["gaussian_process"])
+    refused("none of the laws is a formula", write_page, tmp_path / "trees", *tables(law(3), 3), ["gaussian_process"])

@@ -23,6 +23,8 @@ def test_a_line_moves_one_domain_and_keeps_the_ratio_of_the_others():
     assert path.sum(axis=1) == pytest.approx(1)
     assert path[:, 1] == pytest.approx([0.1, 0.5])
     assert path[:, 2] / path[:, 0] == pytest.approx(2)
+    # an axis has round numbers where two fit
+    assert figures.nice_ticks(0.01792, 0.2958, 3).tolist() == pytest.approx([0.03, 0.1])
 
 
 def test_a_name_keeps_its_colour_whatever_is_drawn_with_it():
@@ -31,6 +33,9 @@ def test_a_name_keeps_its_colour_whatever_is_drawn_with_it():
     assert alone["bimix"] == others["bimix"] and alone["mine"] == others["mine"]
     many = figures.looks([f"random_{k}" for k in range(20)])
     assert len({(look.colour, look.marker) for look in many.values()}) == 20
+    # as many names as there are colours have each its own
+    names = [f"m{k:02d}" for k in range(len(figures.OTHERS))]
+    assert len({look.colour for look in figures.looks(names).values()}) == len(names)
 
 
 def test_a_legend_shows_each_mixture_as_it_is_drawn():
@@ -46,15 +51,6 @@ def test_a_legend_shows_each_mixture_as_it_is_drawn():
         line = drawn[3 + k / 100 + 9 / STEPS[0]]
         own = legend[name]
         assert (line.get_color(), line.get_marker()) == (own.get_color(), own.get_marker())
-
-
-def test_as_many_names_as_there_are_colours_have_each_its_own():
-    names = [f"m{k:02d}" for k in range(len(figures.OTHERS))]
-    assert len({look.colour for look in figures.looks(names).values()}) == len(names)
-
-
-def test_an_axis_has_round_numbers_where_two_fit():
-    assert figures.nice_ticks(0.01792, 0.2958, 3).tolist() == pytest.approx([0.03, 0.1])
 
 
 def test_names_of_domains_are_drawn_as_they_are_and_bytes_are_the_same(tmp_path):

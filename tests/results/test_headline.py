@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
-import pytest
 
 from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, measured
@@ -71,16 +70,18 @@ def test_without_a_known_noise_nothing_is_significant():
     assert "Seeds `seeds: {larger: [2, 3]}`" in said
 
 
-@pytest.mark.parametrize(("loss", "word"), [(3.6, "inside"), (3.9, "OUTSIDE")])
-def test_what_was_predicted_stands_beside_what_was_measured_of_the_same(loss, word):
-    said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="tiny")
-    assert f"bimix at 3.6000 (90 % interval 3.5000 to 3.7000), measured {loss:.4f}, {word};" in said
-    assert f"gain over baseline +10.00 % (90 % interval -2.50 to +22.50), measured {100 - 25 * loss:+.2f} %." in said
-    other = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE])
-    assert f"measured {loss:.4f}" not in other and "% on larger." in other
-    assert "That is of" not in said + other
-    untrained = first_lines(runs(baseline=[4.0], transfer=[3.5]), [PROMISE])
-    assert "That is of tiny; `Measured` is of larger" in untrained
+def test_what_was_predicted_stands_beside_what_was_measured_of_the_same():
+    for loss, word in ((3.6, "inside"), (3.9, "OUTSIDE")):
+        said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="tiny")
+        assert f"bimix at 3.6000 (90 % interval 3.5000 to 3.7000), measured {loss:.4f}, {word};" in said
+        assert (
+            f"gain over baseline +10.00 % (90 % interval -2.50 to +22.50), measured {100 - 25 * loss:+.2f} %." in said
+        )
+        other = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE])
+        assert f"measured {loss:.4f}" not in other and "% on larger." in other
+        assert "That is of" not in said + other
+        untrained = first_lines(runs(baseline=[4.0], transfer=[3.5]), [PROMISE])
+        assert "That is of tiny; `Measured` is of larger" in untrained
 
 
 def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
@@ -113,6 +114,11 @@ def test_an_objective_that_is_broken_is_said_with_the_domain():
     assert "a 4 %" in said and "b 4 %" in said
     worst = first_lines(runs(criterion=Criterion("baseline", "minimax"), baseline=[4.0], bimix=[3.0]))
     assert "worst ratio to baseline 0.7500" in worst
+    # the answer of a search stands on the page
+    said = "Answer: round2, measured 2.0412, 2.0450 by the law and all runs together."
+    page = first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]), search=said)
+    assert f"Search The mixture found is {said.removeprefix('Answer: ')}" in " ".join(page.split())
+    assert "Search" not in first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]))
 
 
 def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_trained():
@@ -140,10 +146,3 @@ def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_traine
     assert "Risk none of 1 losses end above baseline's; tested" in first_lines(graded), "a metric is no loss"
     proxies = runs(baseline=[4.0], criterion=Criterion("baseline"))
     assert "Risk no run was trained on it." in first_lines(runs(baseline=[4.0]), [PROMISE], proxies)
-
-
-def test_the_answer_of_a_search_stands_on_the_page():
-    said = "Answer: round2, measured 2.0412, 2.0450 by the law and all runs together."
-    page = first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]), search=said)
-    assert f"Search The mixture found is {said.removeprefix('Answer: ')}" in " ".join(page.split())
-    assert "Search" not in first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]))

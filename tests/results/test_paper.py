@@ -219,10 +219,7 @@ def test_it_fits_a_column_and_can_be_read_there(drawn):
     box = figure.get_tightbbox(renderer)  # inches; nothing runs over the edge
     assert box.x0 >= -0.02 and box.x1 <= figures.WIDTH + 0.02
     assert box.y0 >= -0.02 and box.y1 <= figure.get_figheight() + 0.02
-
-
-def test_no_panel_is_empty_and_ticks_do_not_overlap(drawn):
-    figure, renderer, _ = drawn
+    # no panel is empty, and ticks do not overlap
     assert figure.axes
     for axis in figure.axes:
         assert axis.has_data() or axis.texts
@@ -234,11 +231,8 @@ def test_no_panel_is_empty_and_ticks_do_not_overlap(drawn):
         for labels in inside.values():
             boxes = [text.get_window_extent(renderer) for text in labels if text.get_text() and not text.get_rotation()]
             assert not [pair for pair in itertools.combinations(boxes, 2) if overlap(*pair)]
-
-
-def test_no_line_hides_another(drawn):
-    """Lines of one panel with the same points and different colours."""
-    for axis in drawn[0].axes:
+    # no line hides another: lines of one panel with the same points and different colours
+    for axis in figure.axes:
         seen = {}
         for line in axis.lines:
             points = line.get_xydata()
@@ -275,9 +269,7 @@ def test_numbers_of_large_runs_and_not_their_places_are_on_the_axis():
     rows = [("one -> two", runs, draw, 3 / (1 + runs), 0.9) for runs in range(0, 20, 2) for draw in range(2)]
     left = plot_learning.draw_sizes(table("runs large_runs draw error spearman", rows)).axes[0]
     assert [text.get_text() for text in left.get_xticklabels()] == [str(runs) for runs in range(0, 20, 2)]
-
-
-def test_a_law_looks_the_same_in_the_learning_curve_next_to_any_other():
+    # a law looks the same in the learning curve next to any other
     rows = [(law, runs, 0, 0.1 / runs, 0.1, 0.9, None) for law in ("transfer", "olmix") for runs in (4, 8)]
     left = plot_learning.draw_learning(table("law runs draw mre mre_worst spearman note", rows)).axes[0]
     assert [line.get_color() for line in left.lines] == [

@@ -16,14 +16,11 @@ def law(parameters: float, tokens: float, runs: tuple[int, int] = (4, 4)) -> dic
     return {"rows": "last", "coefficients": {"web": values, "code": values}}
 
 
-def test_of_a_law_of_one_size_it_says_nothing():
+def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
     one = law(6e7, 1e9)
     for values in one["coefficients"].values():
         values["size"]["sizes"] = [{"parameters": 1.0, "tokens": tokens, "runs": 3} for tokens in (1e8, 1e9)]
     assert asked(one, "tiny", "large") == asked({"coefficients": {}}, "tiny", "large") == ""
-
-
-def test_a_size_far_beyond_is_said_to_be_a_guess():
     said = asked(law(1.2e9, 2.5e10), "tiny+small", "large")
     assert "20 times the largest size fitted" in said
     assert "8 runs are of models at least 20 times smaller than 1.2e+09 parameters" in said

@@ -47,17 +47,8 @@ def test_the_table_has_the_best_five_and_the_reference() -> None:
     assert "and 3 more" in lines[7]
 
 
-def test_epochs_stand_beside_the_shares_and_whether_their_bound_binds() -> None:
-    shares, seen = {"a": 0.25, "b": 0.75}, {"a": {"min": 0, "max": 1}, "b": {"min": 0, "max": 1}}
-    lines = sections.proportions("baseline", shares, "bimix", shares, seen, epochs={"a": 4.0, "b": 0.123})
-    assert lines[0].endswith("epochs") and lines[1].endswith("0.123") and lines[2].endswith("    4")
-    assert sections.epoch_bound({"a": 4.0, "b": 0.1}, 4) == ["  max_epochs 4 binds for a."]
-    assert sections.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
-    assert sections.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
-    assert sections.epoch_bound({"a": 3.0}, None) == sections.epoch_bound({"a": 3.0}, float("inf")) == []
-
-
-def test_a_proportion_outside_those_seen_is_marked():
+def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():
+    # a proportion outside those seen is marked
     seen = {"a": {"min": 0.2, "max": 0.5}, "b": {"min": 0.5, "max": 0.8}}
     lines = sections.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.1, "b": 0.9}, seen)
     assert "0.9000*" in lines[1]
@@ -65,6 +56,14 @@ def test_a_proportion_outside_those_seen_is_marked():
     assert lines[-1].strip().startswith("* outside")
     inside = sections.proportions("baseline", {"a": 0.3, "b": 0.7}, "bimix", {"a": 0.4, "b": 0.6}, seen)
     assert not any("*" in line for line in inside)
+    # epochs stand beside the shares and whether their bound binds
+    shares, seen = {"a": 0.25, "b": 0.75}, {"a": {"min": 0, "max": 1}, "b": {"min": 0, "max": 1}}
+    lines = sections.proportions("baseline", shares, "bimix", shares, seen, epochs={"a": 4.0, "b": 0.123})
+    assert lines[0].endswith("epochs") and lines[1].endswith("0.123") and lines[2].endswith("    4")
+    assert sections.epoch_bound({"a": 4.0, "b": 0.1}, 4) == ["  max_epochs 4 binds for a."]
+    assert sections.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
+    assert sections.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
+    assert sections.epoch_bound({"a": 3.0}, None) == sections.epoch_bound({"a": 3.0}, float("inf")) == []
 
 
 def test_the_page_says_which_code_wrote_it():
@@ -76,59 +75,61 @@ def test_the_page_says_which_code_wrote_it():
     assert "Written by code of no known commit (" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
 
 
-@pytest.mark.parametrize("domains", [1, 7, 22])
-def test_the_page_fits_a_terminal(tmp_path, monkeypatch, domains):
-    monkeypatch.chdir(tmp_path)
-    names = [f"{k:02d} A domain with <quite> a long name & more of it" for k in range(domains)]
-    mixture = dict(zip(names, np.full(domains, 1 / domains).tolist(), strict=True))
-    law = {
-        "law": "bimix",
-        "mixtures": ["se", "je", "ce", "vne"],
-        "steps": [10_000, 20_000],
-        "domains": names,
-        "loss_domains": names,
-        "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
-        "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
-    }
-    for name, content in (("law", law), ("bimix", mixture), ("baseline", mixture)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    laws = {
-        "law": ["bimix", "exponential", "transfer"],
-        "coefficients": [4 * domains, 10**7, None],
-        "runs": [4, 4, 4],
-        "held_out_percent": [0.1, 1234.5, None],
-    }
-    none = {name: [None] * 3 for name in LAWS_TABLE if name not in laws}
-    pl.DataFrame(laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}).write_csv(
-        tmp_path / "laws.csv"
-    )
-    span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9, "kind": "left_out"}
-    spans = [
-        span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
-        span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},
-    ]
-    pl.DataFrame(spans, schema=INTERVALS).write_csv(tmp_path / "intervals.csv")
-    runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "compare.csv")
-    shares = [("baseline", domain, share) for domain, share in mixture.items()]
-    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
-    flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
-    flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
-    text, details = summarise(**flags)
-    wide = [line for line in (text + details).splitlines() if len(line) > 80]
-    assert not wide
-    assert text.count("\n") <= 48
-    assert text.startswith("mine: bimix wins (1B, step 400)\n====")
-    flat, more = " ".join(text.split()), " ".join(details.split())
-    assert ("and 12 more domains" in flat) == (domains == 22)
-    assert "bimix at 2.5000 (90 % interval" in more and "gain over baseline +3.85 %" in more
-    assert "results/mine/figures/mixtures.svg" in more
-    for one in (flat, more):
-        assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in one
-    assert "1234.50" in more and "needs 24 runs" in more and "transfer: mixture 'a'" in more
-    assert re.search(r"Written by (the code of commit [0-9a-f]{12}|code of no known commit)[^(]*\(python 3\.", more)
-    assert (text + details).isascii()
-    page = (tmp_path / "summary.html").read_text()
-    assert "&lt;quite&gt;" in page and "details of the summary" in page
+def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
+    for domains in (1, 7, 22):
+        monkeypatch.chdir(tmp_path)
+        names = [f"{k:02d} A domain with <quite> a long name & more of it" for k in range(domains)]
+        mixture = dict(zip(names, np.full(domains, 1 / domains).tolist(), strict=True))
+        law = {
+            "law": "bimix",
+            "mixtures": ["se", "je", "ce", "vne"],
+            "steps": [10_000, 20_000],
+            "domains": names,
+            "loss_domains": names,
+            "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
+            "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
+        }
+        for name, content in (("law", law), ("bimix", mixture), ("baseline", mixture)):
+            (tmp_path / f"{name}.json").write_text(json.dumps(content))
+        laws = {
+            "law": ["bimix", "exponential", "transfer"],
+            "coefficients": [4 * domains, 10**7, None],
+            "runs": [4, 4, 4],
+            "held_out_percent": [0.1, 1234.5, None],
+        }
+        none = {name: [None] * 3 for name in LAWS_TABLE if name not in laws}
+        pl.DataFrame(
+            laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}
+        ).write_csv(tmp_path / "laws.csv")
+        span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9, "kind": "left_out"}
+        spans = [
+            span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
+            span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},
+        ]
+        pl.DataFrame(spans, schema=INTERVALS).write_csv(tmp_path / "intervals.csv")
+        runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "compare.csv")
+        shares = [("baseline", domain, share) for domain, share in mixture.items()]
+        pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(
+            tmp_path / "mixtures.csv"
+        )
+        flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
+        flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
+        text, details = summarise(**flags)
+        wide = [line for line in (text + details).splitlines() if len(line) > 80]
+        assert not wide
+        assert text.count("\n") <= 48
+        assert text.startswith("mine: bimix wins (1B, step 400)\n====")
+        flat, more = " ".join(text.split()), " ".join(details.split())
+        assert ("and 12 more domains" in flat) == (domains == 22)
+        assert "bimix at 2.5000 (90 % interval" in more and "gain over baseline +3.85 %" in more
+        assert "results/mine/figures/mixtures.svg" in more
+        for one in (flat, more):
+            assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in one
+        assert "1234.50" in more and "needs 24 runs" in more and "transfer: mixture 'a'" in more
+        assert re.search(r"Written by (the code of commit [0-9a-f]{12}|code of no known commit)[^(]*\(python 3\.", more)
+        assert (text + details).isascii()
+        page = (tmp_path / "summary.html").read_text()
+        assert "&lt;quite&gt;" in page and "details of the summary" in page
 
 
 @pytest.mark.parametrize("off", [0.0004, 0.08])

@@ -128,17 +128,13 @@ def test_a_stopped_training_is_no_failure_and_one_that_a_retry_mends_is_forgotte
     assert not terminal.lines.failed
 
 
-@pytest.mark.parametrize(
-    "words", ["launch_processes.py: error: a process of the training was ended by SIGINT.", "KeyboardInterrupt"]
-)
-def test_a_job_that_the_user_interrupts_before_it_saves_is_stopped(tmp_path: Path, words: str) -> None:
-    log = tmp_path / "je.log"
-    log.write_text(f'Traceback (most recent call last):\n  File "x.py", line 2, in <module>\n{words}\n')
-    said = Terminal().say("job_error", None, logging.ERROR, jobid=3, rule_name="mix_entropy", log=[str(log)])
-    assert said == f"STOPPED mix_entropy: {log}\n  {words}"
-
-
-def test_a_job_of_a_failed_group_is_shown_like_any_other(tmp_path: Path) -> None:
+def test_a_job_that_the_user_interrupts_before_it_saves_is_stopped(tmp_path: Path) -> None:
+    for words in ("launch_processes.py: error: a process of the training was ended by SIGINT.", "KeyboardInterrupt"):
+        log = tmp_path / "je.log"
+        log.write_text(f'Traceback (most recent call last):\n  File "x.py", line 2, in <module>\n{words}\n')
+        said = Terminal().say("job_error", None, logging.ERROR, jobid=3, rule_name="mix_entropy", log=[str(log)])
+        assert said == f"STOPPED mix_entropy: {log}\n  {words}"
+    # a job of a failed group is shown like any other
     log = tmp_path / "0.log"
     log.write_text("tokenize_shard.py: error: no text.\n")
     info = [{"jobid": 1, "rule_name": "tokenize_shard", "log": [str(log)]}]

@@ -359,14 +359,15 @@ def test_other_entries_are_each_a_fault(place: Path, capsys: pytest.CaptureFixtu
     assert not [entry for entry, (_, sentence) in ENTRIES.items() if sentence not in page]
 
 
-@pytest.mark.parametrize("entry", OF_LAW, ids="/".join)
-def test_another_law_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str], entry: tuple) -> None:
-    value, sentence = OF_LAW[entry]
-    change_json(place / LAW, *entry, value=value)
-    change_json(place / LAW, "provenance", "digest", value=digest_law(json.loads((place / LAW).read_text())))
+def test_another_law_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for folder in ("runs", "swarm", "shards", "tokens"):  # the law is compared with its tables alone
         shutil.rmtree(place / folder)
-    assert sentence in faults_of(place, capsys)
+    fitted = json.loads((place / LAW).read_text())
+    for entry, (value, sentence) in OF_LAW.items():
+        write_json(place / LAW, fitted)
+        change_json(place / LAW, *entry, value=value)
+        change_json(place / LAW, "provenance", "digest", value=digest_law(json.loads((place / LAW).read_text())))
+        assert sentence in faults_of(place, capsys), entry
 
 
 def test_a_call_that_works_in_the_folder_is_named_with_a_fault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,7 +47,7 @@ def test_the_choice_is_better_than_random_by_its_own_criterion() -> None:
     assert informations(offer, aim, chosen)[-1] > max(random)
 
 
-def test_gains_are_what_the_criterion_rises_by() -> None:
+def test_gains_and_the_criterion_are_those_of_their_definitions() -> None:
     slopes, _ = random_case(2, n=8, p=5)
     aim = aim_of(slopes, 0.2)
     precision = aim.precision + outer(slopes[:2])
@@ -55,9 +55,7 @@ def test_gains_are_what_the_criterion_rises_by() -> None:
     before = aim.information(precision)
     after = np.array([aim.information(precision + outer(slopes[[n]])) for n in range(2, 8)])
     assert gains == pytest.approx(np.exp(-before) - np.exp(-after), rel=1e-9)
-
-
-def test_the_criterion_by_its_definition() -> None:
+    # the criterion by its definition
     slopes, _ = random_case(3, n=20, d=2, p=4)
     precision = outer(slopes) + 0.1 * np.eye(4)
     inverse = np.linalg.inv(precision)

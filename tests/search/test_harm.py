@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import mixtures, with_transfer, write_runs
+from refusals import refused
 
 import propose_runs
-from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import read_observations
 from bimix.search.harm import slopes_of
@@ -96,26 +96,18 @@ def test_the_other_domains_keep_to_their_bounds_and_share_what_no_run_gave_them(
     assert first["a"] <= 0.5 and first["b"] == pytest.approx(first["c"], abs=2e-4)
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
+def test_what_is_refused(tmp_path) -> None:
+    for flags, said in (
         (("--tokens", '{"b": 1e9, "c": 1e9}'), "--harm names 'a', which no mixture trains on: b, c"),
         (("--tokens", '{"a": 1e9}'), "--harm varies the share of a domain: it needs two domains"),
         (("--tokens", '{"a": 1e3, "b": 1e9}'), "no run of small reads a within the bounds and its pool"),
         (("--tokens", '{"a": 1e9, "b": 1e9}', "--upper", '{"b": 0.4}'), "no run of small reads a within the bounds"),
         (("--tokens", '{"a": 1e9, "b": 1e9}', "--budget", "1e20"), "--harm proposes --count runs and has no --budget"),
-    ],
-)
-def test_what_is_refused(tmp_path, flags, said) -> None:
-    with pytest.raises(InputError, match=said):
-        propose(tmp_path, *flags)
-
-
-def test_one_model_says_how_often_a_pool_is_read(tmp_path) -> None:
+    ):
+        refused(said, propose, tmp_path, *flags)
+    # one model says how often a pool is read
     flags = [*FLAGS, "--tokens", '{"a": 1e9, "b": 1e9}', "--out", str(tmp_path / "next.csv")]
-    with pytest.raises(InputError, match="--harm needs --models"):
-        propose_runs.main(flags)
+    refused("--harm needs --models", propose_runs.main, flags)
     (tmp_path / "two.csv").write_text("name,parameters,tokens\nsmall,1e8,1e9\nlarge,1e9,1e10\n")
     more = ["--models", str(tmp_path / "two.csv"), "--runs", str(tmp_path / "runs.csv")]
-    with pytest.raises(InputError, match="--harm needs --models with one model"):
-        propose_runs.main([*flags, *more])
+    refused("--harm needs --models with one model", propose_runs.main, [*flags, *more])

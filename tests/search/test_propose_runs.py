@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import mixtures, observe, of_three, write_prior, write_tables
+from refusals import refused
 
 import propose_runs
-from bimix.errors import InputError
 from bimix.observations.observations import read_observations
 from bimix.search import proposals
 from bimix.search.proposals import Rung, knee
@@ -208,9 +208,9 @@ def test_epochs_are_counted_by_the_tokens_of_the_losses(tmp_path) -> None:
     assert 0.05 < table.filter(pl.col("domain") == "law")["proportion"].max() <= 0.2 + 1e-4
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
+def test_flags_and_tables_that_cannot_be_are_refused(tmp_path) -> None:
+    # flags that do not belong together
+    for flags, sentence in (
         (["--count", "2"], "neither --mixtures nor --tokens is given"),
         (["--tokens", "{}", "--losses", "l.csv"], "--losses needs --mixtures"),
         (["--tokens", '{"a": 1, "b": 1}'], "neither --count nor --budget"),
@@ -218,16 +218,10 @@ def test_epochs_are_counted_by_the_tokens_of_the_losses(tmp_path) -> None:
         (["--tokens", '{"a": 1, "b": 1}', "--budget", "1e9"], "--budget needs --models"),
         (["--tokens", '{"a": 1, "b": 1}', "--offered", "small"], "--offered needs --models"),
         (["--tokens", '{"a": 1, "b": 1}', "--count", "2", "--max-epochs", "2"], "--max-epochs needs --tokens, and"),
-    ],
-)
-def test_flags_that_do_not_belong_together_are_refused(tmp_path, flags, sentence) -> None:
-    with pytest.raises(InputError, match=sentence):
-        proposed(tmp_path, *flags)
-
-
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
+    ):
+        refused(sentence, proposed, tmp_path, *flags)
+    # budgets and sizes
+    for flags, sentence in (
         (["--budget", "1e12"], "holds no run: the cheapest model, small, takes 1.2e\\+16"),
         (["--budget", "5%"], "--budget 5% is a share of the large run: name it by --large"),
         (["--budget", "much"], "--budget is 'much': it must be FLOPs"),
@@ -236,23 +230,14 @@ def test_flags_that_do_not_belong_together_are_refused(tmp_path, flags, sentence
         (["--budget", "1e18", "--offered", "huge"], "has no model 'huge': it has small, middle"),
         (["--count", "3"], "several sizes, and without --budget"),
         (["--budget", "1e18", "--match-epochs"], "--match-epochs needs --models and the tokens of the large run"),
-    ],
-)
-def test_budgets_and_sizes_that_cannot_be_are_refused(tmp_path, flags, sentence) -> None:
-    with pytest.raises(InputError, match=sentence):
-        proposed(tmp_path, "--tokens", '{"a": 1e9, "b": 1e9}', "--models", models(tmp_path), *flags)
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
+    ):
+        refused(sentence, proposed, tmp_path, "--tokens", '{"a": 1e9, "b": 1e9}', "--models", models(tmp_path), *flags)
+    # tables of models
+    for text, sentence in (
         ("name,parameters\nsmall,1e7\n", "has no column 'tokens'"),
         ("name,parameters,tokens\nsmall,0,1e8\n", "model 'small' has 0"),
         ("name,parameters,tokens\nsmall,1,1\nsmall,2,2\n", "model 'small' is there twice"),
         ("name,parameters,tokens\n", "has no model"),
-    ],
-)
-def test_tables_of_models_that_cannot_be_read_are_refused(tmp_path, text, sentence) -> None:
-    flags = ["--tokens", '{"a": 1, "b": 1}', "--models", models(tmp_path, text), "--budget", "1e20"]
-    with pytest.raises(InputError, match=sentence):
-        proposed(tmp_path, *flags)
+    ):
+        flags = ["--tokens", '{"a": 1, "b": 1}', "--models", models(tmp_path, text), "--budget", "1e20"]
+        refused(sentence, proposed, tmp_path, *flags)

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from laws.known import mixtures
 from made_search import DOMAINS, START, runs, tables, truth, written
+from refusals import refused
 
 import propose_round
 from bimix.errors import InputError
@@ -124,17 +125,14 @@ def test_candidates_are_chosen_that_were_not_measured() -> None:
     search = search_of(runs(START), weights={"law": 1})
     offered = np.concatenate([START, [[0.1, 0.85, 0.05], [0.9, 0.05, 0.05]]])
     assert search.next(0, offered).candidate == 5
-    with pytest.raises(InputError, match="none of the 5 candidates is left"):
-        search.next(0, START)
-    with pytest.raises(InputError, match="7 lie outside the bounds"):
-        search_of(runs(START), upper=(0.34, 0.34, 0.34)).next(0, offered)
+    refused("none of the 5 candidates is left", search.next, 0, START)
+    refused("7 lie outside the bounds", search_of(runs(START), upper=(0.34, 0.34, 0.34)).next, 0, offered)
 
 
 def test_a_search_ends_where_bounds_leave_nothing_new() -> None:
     middle = np.full((1, 3), 1 / 3)
     search = search_of(runs(np.concatenate([START, middle])), upper=(0.35, 0.35, 0.35))
-    with pytest.raises(InputError, match="the search has ended"):
-        search.next(0)
+    refused("the search has ended", search.next, 0)
 
 
 def test_the_script_proposes_names_reports_and_is_the_same_twice(tmp_path, capsys) -> None:
@@ -250,8 +248,7 @@ def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(
     with pytest.raises(InputError, match="without --reports: name rules by hand under `start`"):
         proposed(1, *among, "--reports", str(report), "--round", "2")
     flags = flags[:2]
-    with pytest.raises(InputError, match=r"rules by hand need weights of some domains .* --tokens"):
-        proposed(1, "--hand", "8")
+    refused(r"rules by hand need weights of some domains .* --tokens", proposed, 1, "--hand", "8")
 
 
 def test_runs_of_a_small_model_break_no_limit_of_a_large_one() -> None:

@@ -16,9 +16,7 @@ def test_a_run_costs_six_flops_a_parameter_and_token() -> None:
     assert large.flops == 6 * 1e9 * 2e10 and model("other", 1e9, 2e10, 7.0).flops == 7
     assert read_budget("5%", large) == pytest.approx(0.05 * large.flops) and read_budget("2e18", None) == 2e18
     assert read_large("1e9,2e10", None) == large
-
-
-def test_slopes_of_sizes_spread_with_the_distance() -> None:
+    # slopes of sizes spread with the distance
     spread = slope_spread(np.array([1e6, 1e8, 1e9, 1e10]), 1e9)
     assert spread == pytest.approx([0.25, 0.25 / 9, 1e-3, 0.25 / 9])
 

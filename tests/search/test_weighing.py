@@ -204,9 +204,7 @@ def test_a_run_with_the_proportions_of_a_rule_is_one_and_that_rule_no_other_cand
     ran = {"m1": np.array([0.5, 0.5]), "m2": np.array([0.8, 0.2]), "wanted_4": np.array([0.9, 0.1])}
     rules = {"uniform": np.array([0.5, 0.5]), "wanted_4": np.array([0.7, 0.3]), "wanted_8": np.array([0.95, 0.05])}
     assert list(with_rules(ran, rules)) == ["m1", "wanted_4", "wanted_8"]
-
-
-def test_a_mixture_that_was_run_more_often_is_shrunk_less() -> None:
+    # a mixture that was run more often is shrunk less
     shares, values = np.eye(3), np.array([0.01, 0.0, 0.0])
     once, often = (kriged(shares, values, 0.01, 0.01, np.array([n, 1, 1])).mean(shares[:1])[0] for n in (1, 4))
     assert 0 < 2 * once < often < 0.01

@@ -47,44 +47,46 @@ def walked(found: dict, earned: float, prior: bool = False) -> tuple[list[dict],
     return own, best
 
 
-@pytest.mark.parametrize(("seed", "n"), [(0, 5), (2, 11), (3, 14), (4, 33)])
-def test_a_smaller_ridge_has_to_earn_its_place_with_few_runs(seed: int, n: int) -> None:
-    found, parts = choose(*levels(seed, n), np.arange(3))
-    _, best = walked(found, choice.EARNED_BY_FEW if n < choice.FEW_RUNS_BY_DOMAIN else 1.0)
-    plenty = n >= choice.RUNS_FOR_TWO_TERMS * 3
-    if plenty:
-        two = [one for one in found["cross_validated"] if one["terms"] == 2]
-        assert [one["ridge"] for one in two] == [best["ridge"]]
-        if "ridges" not in found:  # those of each loss domain did not earn their place
-            alike = [one for one in found["cross_validated"] if "ridges" not in one]
-            assert found["error"] == min(one["error"] for one in alike)
-        else:  # better by the mean over loss domains of the log error, if not of the error
-            entries = [one for one in found["cross_validated"] if one.get("ridges") == found["ridges"]]
-            assert found["error"] in [one["error"] for one in entries if one["terms"] == found["terms"]]
-            assert found["error"] <= 1.01 * best["error"]
-    else:
-        assert found["ridge"] == best["ridge"]
-    assert parts[3].shape == (3, found["terms"], 3)
+def test_a_smaller_ridge_has_to_earn_its_place_with_few_runs() -> None:
+    for seed, n in ((0, 5), (2, 11), (3, 14), (4, 33)):
+        found, parts = choose(*levels(seed, n), np.arange(3))
+        _, best = walked(found, choice.EARNED_BY_FEW if n < choice.FEW_RUNS_BY_DOMAIN else 1.0)
+        plenty = n >= choice.RUNS_FOR_TWO_TERMS * 3
+        if plenty:
+            two = [one for one in found["cross_validated"] if one["terms"] == 2]
+            assert [one["ridge"] for one in two] == [best["ridge"]]
+            if "ridges" not in found:  # those of each loss domain did not earn their place
+                alike = [one for one in found["cross_validated"] if "ridges" not in one]
+                assert found["error"] == min(one["error"] for one in alike)
+            else:  # better by the mean over loss domains of the log error, if not of the error
+                entries = [one for one in found["cross_validated"] if one.get("ridges") == found["ridges"]]
+                assert found["error"] in [one["error"] for one in entries if one["terms"] == found["terms"]]
+                assert found["error"] <= 1.01 * best["error"]
+        else:
+            assert found["ridge"] == best["ridge"]
+        assert parts[3].shape == (3, found["terms"], 3)
 
 
-@pytest.mark.parametrize(("seed", "wrong"), [(0, False), (1, False), (0, True)])
-def test_a_prior_is_heard_where_it_helps_on_average_over_ridges(seed: int, wrong: bool) -> None:
-    truth, entropies = who_speak_alike(seed, 5)
-    gaps = centred(entropies, list(range(5)))
-    if wrong:
-        gaps = np.roll(np.roll(gaps, 2, axis=0), 2, axis=1)
-    shares = mixtures(seed, 6, 5)
-    y = np.log(truth(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(seed).standard_normal((6, 5))
-    found, _ = choose(shares, y, np.arange(5), gaps=gaps)
-    untold, without = walked(found, choice.EARNED_BY_FEW)
-    told, with_it = walked(found, choice.EARNED_BY_FEW, prior=True)
-    both = min(len(told), len(untold))
-    ratio = np.exp(
-        np.mean([np.log(one["error"] / other["error"]) for one, other in zip(told[:both], untold[:both], strict=True)])
-    )
-    chosen = with_it if ratio < choice.PRIOR_EARNED and with_it["error"] < without["error"] else without
-    for name in ("ridge", "prior", "error"):
-        assert found[name] == chosen[name]
+def test_a_prior_is_heard_where_it_helps_on_average_over_ridges() -> None:
+    for seed, wrong in ((0, False), (1, False), (0, True)):
+        truth, entropies = who_speak_alike(seed, 5)
+        gaps = centred(entropies, list(range(5)))
+        if wrong:
+            gaps = np.roll(np.roll(gaps, 2, axis=0), 2, axis=1)
+        shares = mixtures(seed, 6, 5)
+        y = np.log(truth(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(seed).standard_normal((6, 5))
+        found, _ = choose(shares, y, np.arange(5), gaps=gaps)
+        untold, without = walked(found, choice.EARNED_BY_FEW)
+        told, with_it = walked(found, choice.EARNED_BY_FEW, prior=True)
+        both = min(len(told), len(untold))
+        ratio = np.exp(
+            np.mean(
+                [np.log(one["error"] / other["error"]) for one, other in zip(told[:both], untold[:both], strict=True)]
+            )
+        )
+        chosen = with_it if ratio < choice.PRIOR_EARNED and with_it["error"] < without["error"] else without
+        for name in ("ridge", "prior", "error"):
+            assert found[name] == chosen[name]
 
 
 def test_a_prior_costs_nothing_where_other_domains_are_worth_next_to_nothing() -> None:

@@ -17,15 +17,23 @@ def test_groups_go_by_size_then_tokens_and_mixtures_by_their_first_run() -> None
     assert plan.first.tolist() == [0, 1, 3]
     plain = sizes.design(PARAMETERS, None, NAMES)
     assert plain.tokens is None and plain.group.tolist() == [1, 0, 0, 1, 0]
-
-
-def test_the_largest_part_is_joined_by_mixtures_that_are_used() -> None:
+    # the largest part is joined by mixtures that are used
     plan = sizes.design(np.array([1.0, 1, 2, 2, 3, 3]), None, ("a", "b", "b", "c", "x", "y"))
     used = np.ones(6, dtype=bool)
     assert sizes.largest_part(plan, used).tolist() == [True] * 4 + [False] * 2
     # without the run that joins them, the sizes stand alone: of two runs each the first
     used[2] = False
     assert sizes.largest_part(plan, used).tolist() == [True, True, False, False, False, False]
+    # a group without a run has no level
+    plan = sizes.design(np.array([1.0, 2, 2]), None, ("a", "a", "b"))
+    levels, effects, _ = sizes.table(plan, np.array([[1.0], [np.nan], [np.nan]]), np.ones(3), np.zeros((2, 1)))
+    assert np.isfinite(levels[0, 0]) and np.isnan(levels[1, 0]) and np.isnan(effects[1, 0])
+    none = sizes.table(plan, np.full((3, 1), np.nan), np.ones(3), np.zeros((2, 1)))
+    assert all(np.isnan(part).all() for part in none[:2]) and not none[2].any()
+    # a shift is of what was observed and counts runs
+    gaps = np.array([[0.1, 0.2], [0.3, np.nan], [0.5, -0.1]])
+    found = sizes.shift(gaps, np.array([1.0, 2, 0]))
+    assert found == pytest.approx([0.7 / 3.16, 0.2 / 1.16])
 
 
 def test_a_table_is_solved_by_least_squares_with_weights_and_what_was_expected() -> None:
@@ -65,15 +73,7 @@ def test_a_table_is_solved_by_least_squares_with_weights_and_what_was_expected()
                 assert np.isnan(effects[mixture, i])
 
 
-def test_a_group_without_a_run_has_no_level() -> None:
-    plan = sizes.design(np.array([1.0, 2, 2]), None, ("a", "a", "b"))
-    levels, effects, _ = sizes.table(plan, np.array([[1.0], [np.nan], [np.nan]]), np.ones(3), np.zeros((2, 1)))
-    assert np.isfinite(levels[0, 0]) and np.isnan(levels[1, 0]) and np.isnan(effects[1, 0])
-    none = sizes.table(plan, np.full((3, 1), np.nan), np.ones(3), np.zeros((2, 1)))
-    assert all(np.isnan(part).all() for part in none[:2]) and not none[2].any()
-
-
-def test_a_curve_is_the_formula_about_the_middle() -> None:
+def test_a_curve_is_the_formula_and_goes_through_the_levels_of_groups() -> None:
     heights = np.log([[2.0, 3.0, 0.5], [1.0, 0.4, 2.0]])
     form = sizes.Curve(b=0.3, g=0.5, heights=heights, parameters=10.0, tokens=100.0)
     wanted = np.log([2 * 2**-0.3 + 3 * 4**-0.5 + 0.5, 1 * 2**-0.3 + 0.4 * 4**-0.5 + 2])
@@ -82,9 +82,7 @@ def test_a_curve_is_the_formula_about_the_middle() -> None:
     assert np.allclose(both, [wanted, np.log([5.5, 3.4])])
     unknown = sizes.Curve(b=0.3, g=0.5, heights=heights, parameters=10.0, tokens=None)
     assert np.allclose(unknown.level(40.0, None), np.log([2 + 1.5 + 0.5, 1 + 0.2 + 2]))
-
-
-def test_a_curve_goes_through_the_levels_of_many_groups() -> None:
+    # through the levels of many groups
     parameters, tokens = (grid.ravel() for grid in np.meshgrid([1e7, 1e8, 1e9], [1e9, 1e10, 1e11]))
     plan = sizes.design(parameters, tokens, tuple(map(str, range(9))))
     truth = sizes.Curve(0.3, 0.4, np.log([[0.6, 0.6, 1.8], [0.4, 0.7, 1.2]]), 1e8, 1e10)
@@ -95,27 +93,17 @@ def test_a_curve_goes_through_the_levels_of_many_groups() -> None:
     assert np.abs(found.level(plan.parameters, plan.tokens) - truth.level(plan.parameters, plan.tokens)).max() < 0.004
     assert np.abs(found.level(3e9, 3e11) - truth.level(3e9, 3e11)).max() < 0.03
     assert found.b == pytest.approx(0.3, abs=0.08) and found.g == pytest.approx(0.4, abs=0.08)
-
-
-def test_one_level_is_met_with_the_published_exponents() -> None:
+    # one level is met with the published exponents
     plan = sizes.design(np.array([1e8]), np.array([1e9]), ("a",))
     found = sizes.curve(plan, np.array([[1.1]]))
     assert found.level(1e8, 1e9)[0] == pytest.approx(1.1, abs=1e-4)
     assert found.b == pytest.approx(0.35, rel=0.01) and found.g == pytest.approx(0.35, rel=0.01)
     parts = np.exp(found.heights[0])
     assert np.allclose(np.log(parts / parts.sum()), sizes.published_shares(1e8, 1e9), atol=0.01)
-
-
-def test_the_published_shares_are_those_of_hoffmanns_law() -> None:
+    # the published shares are those of Hoffmann's law
     parts = np.array([410.7 / 1e10**0.28, 406.4 / 4e8**0.34, 1.69])
     assert np.allclose(np.exp(sizes.published_shares(4e8, 1e10)), parts / parts.sum())
     assert np.allclose(sizes.published_shares(4e8, None), sizes.published_shares(4e8, 8e9))
-
-
-def test_a_shift_is_of_what_was_observed_and_counts_runs() -> None:
-    gaps = np.array([[0.1, 0.2], [0.3, np.nan], [0.5, -0.1]])
-    found = sizes.shift(gaps, np.array([1.0, 2, 0]))
-    assert found == pytest.approx([0.7 / 3.16, 0.2 / 1.16])
 
 
 def test_slopes_are_shrunk_to_a_mean_and_that_to_one() -> None:

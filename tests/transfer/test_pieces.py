@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
-from bimix.errors import InputError
 from bimix.observations import prior
 from bimix.transfer import curve, mixing, repetition
 
@@ -27,9 +27,7 @@ def test_harm_is_the_formula_and_there_beyond_one_epoch_alone() -> None:
     up, down = (repetition.harm(shares + sign * step, per_share, np.full(2, 0.3), 1.5) for sign in (1, -1))
     assert first == pytest.approx((up[0] - down[0]) / (2 * step), rel=1e-6)
     assert second == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-6)
-
-
-def test_harm_of_runs_goes_by_the_size_over_the_pool() -> None:
+    # of runs it goes by the size over the pool
     form = repetition.Repetition(R=10, P=0.2, mu=1.5, kappa=0.5)
     shares, pools = np.array([[0.5, 0.5], [0.25, 0.75]]), np.array([[100.0, 1e9], [400.0, 100.0]])
     per_share = 1000 / pools
@@ -40,24 +38,20 @@ def test_harm_of_runs_goes_by_the_size_over_the_pool() -> None:
     assert np.allclose(found, [[0, 0, first], [other, 0, 0]])
     one = repetition.own_harm(form, shares, per_share, pools, 900.0, own)
     assert np.allclose(one, [[0, 0, first], [3 * other, 0, 0]])
-
-
-def test_no_run_that_repeats_is_no_fit() -> None:
+    # no run that repeats is no fit
     shares, pools = np.full((4, 2), 0.5), np.full((4, 2), 500.0)
     given = {"own": np.arange(2), "group": np.zeros(4, dtype=int), "scale": np.ones(4), "weights": np.ones(4)}
     assert repetition.fit(shares, np.ones((4, 2)), tokens=np.full(4, 1000.0), pools=pools, **given) is None
 
 
-def test_gaps_are_less_their_mean_over_the_others() -> None:
+def test_gaps_are_less_their_mean_over_the_others_and_come_back_as_written(tmp_path: Path) -> None:
     entropies = np.array([[9.0, 3, 5], [4, 8, 6], [np.nan] * 3])
     found = prior.centred(entropies, [0, -1, -1])
     assert np.array_equal(found, [[0, -1, 1], [-2, 2, 0], [np.nan] * 3], equal_nan=True)
     assert prior.centred(np.array([[7.0]]), [0]).tolist() == [[0]]
     assert prior.offsets(found).tolist() == [[0, -1, 1], [-2, 2, 0], [0, 0, 0]]
     assert prior.offsets(None) is None and prior.offsets(found[2:]) is None and prior.offsets(np.zeros((1, 3))) is None
-
-
-def test_gaps_come_back_as_they_were_written() -> None:
+    # gaps come back as they were written
     gaps = np.array([[0, -1.0, 1], [np.nan] * 3, [2, -2, 0]])
     domains, loss_domains = ("a", "b", "c"), ("a", "x", "c")
     said = prior.written(gaps, domains, loss_domains)
@@ -66,11 +60,8 @@ def test_gaps_come_back_as_they_were_written() -> None:
     assert np.array_equal(prior.recorded(fitted, domains, loss_domains), gaps, equal_nan=True)
     assert prior.recorded({}, domains, loss_domains) is prior.recorded({"prior": None}, domains, loss_domains) is None
     for broken in ({"gaps": {"a": {"a": 0}}}, {"gaps": {"a": 3}}, {}):
-        with pytest.raises(InputError, match="the prior of this fitted law cannot be read"):
-            prior.recorded({"prior": broken}, domains, loss_domains)
-
-
-def test_a_prior_may_know_more_than_is_asked(tmp_path: Path) -> None:
+        refused("the prior of this fitted law cannot be read", prior.recorded, {"prior": broken}, domains, loss_domains)
+    # a prior may know more than is asked
     path = tmp_path / "p.csv"
     lines = [f"{i},{j},{number}" for number, (i, j) in enumerate((i, j) for i in "abz" for j in "abz")]
     path.write_text("\n".join(["domain,under,nats", *lines]))
@@ -158,15 +149,14 @@ def test_weights_of_curves_are_repetitions() -> None:
     assert np.isnan([part[1] for part in alone]).all()
 
 
-def test_a_curve_that_rises_has_its_numbers_within_bounds() -> None:
+def test_a_curve_stays_within_bounds_and_ends_at_the_minimum() -> None:
+    # one that rises
     steps = np.array([1000, 2000, 4000, 8000])
     b, beta, c = curve.fit_curves(steps, np.log(steps)[None, :, None])
     assert beta[0] == pytest.approx(curve.BETA_RANGE[0]) or b[0] / 1000 ** beta[0] < 1e-3 * c[0]
     flat = curve.fit_curves(steps, np.full((1, 4, 1), 2.0))
     assert flat[0][0] / steps ** flat[1][0] + flat[2][0] == pytest.approx([2] * 4, rel=1e-6)
-
-
-def test_a_start_that_is_far_off_ends_at_the_minimum() -> None:
+    # from a start that is far off
     steps, law = np.array([1000, 2000, 4000, 8000, 16000]), np.array([20.0, 0.4, 1.5])
     losses = law[0] / steps ** law[1] + law[2]
     for factors in ((50, 1, 1), (1, 1, 40), (0.02, 3, 0.1)):

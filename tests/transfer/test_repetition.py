@@ -14,7 +14,6 @@ from scipy.interpolate import CubicSpline
 import fit_law
 import optimize_mixture
 import predict_losses
-from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations, read_observations
 from bimix.optimum.optimum import optimum
@@ -172,17 +171,6 @@ def test_a_law_without_pools_reads_the_published_constant(tmp_path):
     r = np.full((1, 4), 0.25)
     counted = np.array([[0.01 * (1 + 15.4 * (1 - np.exp(-24 / 15.4))), 0.25, 0.25, 0.25]])
     assert np.allclose(laws.predict(at, r, [100]), laws.predict(fitted, counted, [100]))
-
-
-def test_pools_without_tokens_and_pools_of_nothing_are_refused(tmp_path):
-    losses = pl.DataFrame({"mixture": ["m"] * 2, "step": [1] * 2, "domain": ["a", "b"], "loss": [3.0, 2.0]})
-    shares = pl.DataFrame({"mixture": ["m"] * 2, "domain": ["a", "b"], "proportion": [0.5] * 2, "pool": [10.0, None]})
-    with pytest.raises(InputError, match="a column pool, and losses no column tokens"):
-        observations(losses, shares)
-    losses = losses.with_columns(tokens=pl.lit(100))
-    assert observations(losses, shares).pools.tolist() == [[10.0, np.inf]]
-    with pytest.raises(InputError, match=r"row 1: pool is 0.0"):
-        observations(losses, shares.with_columns(pool=pl.lit(0.0)))
 
 
 def wikipedia(rows: pl.DataFrame):

@@ -95,17 +95,18 @@ def test_harm_that_is_known_is_recovered():
     assert errors.mean() < 2e-3
 
 
-@pytest.mark.parametrize("runs", [5, 11])
-def test_off_with_few_runs(runs):
-    fitted = laws.fit("transfer", observe(hurting(4)[0], mixtures(4, runs, 4), STEPS[-1:], 0.003))
-    assert "harms" not in fitted["choice"] and not any("t" in one for one in fitted["coefficients"].values())
-
-
 def test_a_term_must_earn_its_place_the_more_the_fewer_the_runs():
     plain, with_term = np.array([[1.0, 1.0], [0.9, 2.0]]), np.array([[1.0, 0.99], [0.86, 2.0]])
     ridges, hurt = choice.picked(plain, with_term, 1000)
     assert ridges.tolist() == [1, 0] and hurt.tolist() == [True, True]
     assert choice.picked(plain, with_term, 50)[1].tolist() == [False, False]
+    # off with few runs
+    for runs in (5, 11):
+        fitted = laws.fit("transfer", observe(hurting(4)[0], mixtures(4, runs, 4), STEPS[-1:], 0.003))
+        assert "harms" not in fitted["choice"] and not any("t" in one for one in fitted["coefficients"].values())
+    # settings of a law fitted before there were any
+    made = choice.settings({"terms": 1, "ridge": 1e-4})
+    assert made["ridge"].tolist() == [1e-4] and made["harm"].tolist() == [np.inf]
 
 
 def test_metrics_of_different_noise_have_ridges_of_their_own():
@@ -247,11 +248,6 @@ def test_refits_start_where_the_fit_ended():
     fit = mixing.fit(shares, y, own, 1e-5, 2, gaps=gaps, harm=[100, 100, np.inf, 100, 100], rounds=300, tolerance=1e-9)
     again = refits.resumed(fit.parts(), shares, y, own, gaps)
     assert np.allclose(mixing.predict(again, shares), mixing.predict(fit, shares), atol=1e-3)
-
-
-def test_settings_of_a_law_fitted_before_there_were_any():
-    made = choice.settings({"terms": 1, "ridge": 1e-4})
-    assert made["ridge"].tolist() == [1e-4] and made["harm"].tolist() == [np.inf]
 
 
 def test_a_share_of_0_is_not_guessed_wildly_after_each_loss_domain_has_chosen():

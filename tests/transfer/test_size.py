@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import STEPS, mixtures, observe, of_sizes, with_transfer, write_runs
+from refusals import refused
 
 import estimate_intervals
 import fit_law
@@ -109,24 +110,7 @@ def test_runs_that_reverse_the_order_have_next_to_no_effect_and_a_warning(tmp_pa
     assert best(fitted, 1, Objective(), *even).gap < 1e-6
     for values in fitted["coefficients"].values():  # as a file of before had it
         values["run"] = values["run"] | {"nu": -0.5}
-    with pytest.raises(InputError, match="not convex, so nothing certifies an optimum"):
-        best(fitted, 1, Objective(), *even)
-
-
-def test_schedules_of_two_lengths_are_two_runs_and_checkpoints_are_none():
-    rows = [
-        ("m", 10, 9.0, 1e6, 200.0),
-        ("m", 20, 3.0, 1e6, 200.0),
-        ("m", 40, 2.5, 1e6, 400.0),
-        ("m", 20, 2.0, 2e6, 200.0),
-    ]
-    losses = pl.DataFrame(rows, schema=["mixture", "step", "loss", "parameters", "tokens"], orient="row")
-    shares = pl.DataFrame({"mixture": ["m"], "domain": ["a"], "proportion": [1.0]})
-    observed = observations(losses.with_columns(domain=pl.lit("a")), shares)
-    assert observed.last()[:, 0].tolist() == [3.0, 2.5, 2.0] and observed.tokens.tolist() == [200.0, 400.0, 200.0]
-    assert observed.mixtures == ("m",) * 3 and observed.take([2]).parameters.tolist() == [2e6]
-    until_then = losses.with_columns(domain=pl.lit("a"), tokens=pl.col("step") * 10.0)
-    assert observations(until_then, shares).last()[:, 0].tolist() == [2.5, 2.0]
+    refused("not convex, so nothing certifies an optimum", best, fitted, 1, Objective(), *even)
 
 
 def test_a_law_says_whether_earlier_checkpoints_were_left_out(tmp_path):
@@ -146,23 +130,19 @@ def test_what_cannot_be_asked_is_refused(tmp_path):
     truth, shares = of_sizes(5), mixtures(1, 6, 4)
     found = runs_of(truth, shares, "m", SMALL) + runs_of(truth, shares, "m", MIDDLE)
     fitted, observed = fitted_to(tmp_path, found)
-    with pytest.raises(InputError, match="--parameters needs --run-tokens"):
-        laws.at_run(fitted, 1e9)
-    with pytest.raises(InputError, match="models of 2 sizes"):
-        laws.fit("bimix", observed)
+    refused("--parameters needs --run-tokens", laws.at_run, fitted, 1e9)
+    refused("models of 2 sizes", laws.fit, "bimix", observed)
     one = laws.fit("transfer", observed.take(np.nonzero(observed.parameters == SMALL[0])[0]))
     assert "size" in one["coefficients"]["a"]
     plain = laws.fit("transfer", replace(observed.take(range(6)), parameters=None))
-    with pytest.raises(InputError, match="fitted at one"):
-        laws.at_run(plain, 1e9, 1e10)
+    refused("fitted at one", laws.at_run, plain, 1e9, 1e10)
     flags = write_runs(
         [(*one[:3], one[3] | {"parameters": -1.0}, None) for one in found],
         DOMAINS,
         tmp_path / "n.csv",
         tmp_path / "o.csv",
     )
-    with pytest.raises(InputError, match=r"n.csv, line 2: parameters is -1.0"):
-        read_observations(flags[1], flags[3])
+    refused(r"n.csv, line 2: parameters is -1.0", read_observations, flags[1], flags[3])
 
 
 def test_scripts_fit_predict_optimise_and_give_intervals_at_a_size(tmp_path, capsys):

@@ -6,9 +6,9 @@ import numpy as np
 import public_tables
 import pytest
 from laws.known import STEPS, mixtures, observe, with_transfer
+from refusals import refused
 from scipy.optimize import least_squares
 
-from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
@@ -207,21 +207,15 @@ def test_effects_by_step_are_those_of_the_law_with_runs_that_stopped_too():
     observed.losses[1:, -1] = np.nan  # one run at the last step tells nothing: in units of the one before
     assert np.allclose(transfer.effects_by_step(observed), np.append(GROWTH[:3] / GROWTH[2], 1), atol=1e-6)
     assert np.allclose(transfer.effects_by_step(observed.take([0])), 1)
-
-
-def test_effects_by_step_do_not_change_where_each_run_is_the_mean_of_as_many_seeds():
+    # they do not change where each run is the mean of as many seeds
     observed, _ = growing(0, 8, 0.05)
     assert np.allclose(transfer.effects_by_step(observed, np.full(8, 3.0)), transfer.effects_by_step(observed))
-
-
-def test_effects_by_step_of_noise_alone_stay_near_1():
+    # of noise alone they stay near 1
     for seed in range(10):
         observed = observe(lambda shares, steps: np.ones((8, 4, 7)), mixtures(seed, 8), STEPS[:4])
         observed.losses[:] = np.exp(0.01 * np.random.default_rng(seed).standard_normal(observed.losses.shape))
         assert np.abs(transfer.effects_by_step(observed) - 1).max() < 0.5
-
-
-def test_levels_at_one_step_are_its_log_losses():
+    # levels at one step are its log losses
     observed = observe(with_transfer(0), mixtures(0, 5), STEPS[:1], 0.003)
     observed.losses[2, 0, 1] = np.nan
     assert np.array_equal(transfer.run_levels(observed), np.log(observed.losses[:, 0]), equal_nan=True)
@@ -295,43 +289,42 @@ def test_on_losses_of_bimix_it_predicts_as_bimix_does(seed):
     assert error["transfer"] < error["bimix"] + 0.001  # the noise
 
 
-@pytest.mark.parametrize("runs", [4, 8])
-def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average(runs):
+def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average():
     """Known laws, 7 domains, 0.3 % noise along a run."""
-    noise, errors = 0.003, []
-    for seed in range(20):
-        truth, new = with_transfer(seed), mixtures(seed + 500, 200)
-        observed = observe(truth, mixtures(seed, runs), STEPS[-1:], noise, seed)
-        right = truth(new, STEPS[-1:])
-        errors.append(
-            [
-                np.abs(laws.predict(laws.fit(law, observed), new, STEPS[-1:]) / right - 1).mean()
-                for law in ("bimix", "transfer")
-            ]
-        )
-    bimix, transferred = np.array(errors).T
-    assert (transferred <= bimix + noise).all()
-    assert transferred.mean() < {4: 0.85, 8: 0.5}[runs] * bimix.mean()
+    for runs in (4, 8):
+        noise, errors = 0.003, []
+        for seed in range(20):
+            truth, new = with_transfer(seed), mixtures(seed + 500, 200)
+            observed = observe(truth, mixtures(seed, runs), STEPS[-1:], noise, seed)
+            right = truth(new, STEPS[-1:])
+            errors.append(
+                [
+                    np.abs(laws.predict(laws.fit(law, observed), new, STEPS[-1:]) / right - 1).mean()
+                    for law in ("bimix", "transfer")
+                ]
+            )
+        bimix, transferred = np.array(errors).T
+        assert (transferred <= bimix + noise).all()
+        assert transferred.mean() < {4: 0.85, 8: 0.5}[runs] * bimix.mean()
 
 
-@pytest.mark.parametrize("runs", [3, 12])
-def test_a_mixture_with_a_zero_is_never_refused(runs):
+def test_a_mixture_with_a_zero_is_never_refused():
     """Losses of `bimix`, which a fit without any transfer would copy."""
-    truth = with_transfer(0, 4, mean_log_k=None)
-    fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
-    zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
-    predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
-    level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
-    assert np.isfinite(predicted).all()
-    assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
+    for runs in (3, 12):
+        truth = with_transfer(0, 4, mean_log_k=None)
+        fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
+        zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
+        predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
+        level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
+        assert np.isfinite(predicted).all()
+        assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
 
 
 def test_a_fit_of_an_earlier_version_is_not_refitted():
     observed = observe(with_transfer(0, 3), mixtures(0, 4, 3), STEPS[-1:])
     fitted = laws.fit("transfer", observed)
     old = fitted | {"choice": {"terms": 1, "ridge": 1e-4, "prior": False, "apart": True}}
-    with pytest.raises(InputError, match="earlier version of this project: fit it again"):
-        next(transfer.refit([(observed, None)], old))
+    refused("earlier version of this project: fit it again", next, transfer.refit([(observed, None)], old))
 
 
 def test_zero_proportions_and_foreign_loss_domains():

@@ -90,9 +90,7 @@ def test_the_next_runs_train_on_it() -> None:
     assert found.shares[-1] > 0.1 and found.gain > 0.001
     seen = laws.fit("transfer", observed(2))
     assert unseen(seen) == [] and not deviations(seen, np.full((1, M), 0.25), 1000).any()
-
-
-def test_a_loss_of_its_own_text_that_old_runs_lack_is_fitted_to_further_ones() -> None:
+    # a loss of its own text that old runs lack is fitted to further ones
     runs = observed(2)
     losses = runs.losses.copy()
     losses[:12, :, -1] = np.nan
