@@ -32,17 +32,16 @@ def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> Non
     assert len(checkpoints.attempts(own)) == 2 and len(checkpoints.attempts(first)) == 1
 
 
-def test_a_run_that_no_search_names_is_trained_though_one_beside_it_is_alike(tmp_path) -> None:
+def test_what_no_search_names_or_differs_or_has_not_ended_is_not_taken_over(
+    tmp_path,
+) -> None:
     ended(tmp_path / "runs/tiny/uniform")
     for name in ("mine", "foundling", "round", "uniform@2"):
         (tmp_path / f"runs/tiny/{name}/state").mkdir(parents=True)
         own, remark = checkpoints.claim(tmp_path / f"runs/tiny/{name}/state", FINGERPRINT)
         assert remark is None and not (own / "run.json").exists(), name
-
-
-def test_another_configuration_or_one_that_has_not_ended_is_not(tmp_path) -> None:
-    first = ended(tmp_path / "runs/tiny/round1")
-    state = tmp_path / "runs/tiny/round2/state"
+    first = ended(tmp_path / "runs/small/round1")
+    state = tmp_path / "runs/small/round2/state"
     state.mkdir(parents=True)
     own, remark = checkpoints.claim(state, FINGERPRINT | {"recipe.steps": 9})
     assert remark is None and not (own / "run.json").exists()

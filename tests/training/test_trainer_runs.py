@@ -59,9 +59,10 @@ def train(
             signal.signal(number, handler)
 
 
-def test_a_run_leaves_what_other_runs_leave(tmp_path: Path) -> None:
-    assert train(tmp_path / "run", plain()) == 0
-    folder = tmp_path / "run"
+def test_a_run_leaves_what_other_runs_leave_and_verification_holds_it_against_its_digests(tmp_path: Path) -> None:
+    folder = tmp_path / "runs/slim/run"
+    folder.parent.mkdir(parents=True)
+    assert train(folder, plain()) == 0
     losses = pl.read_parquet(folder / "losses.parquet")
     assert losses.schema == {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.Float64}
     assert losses.rows()[:2] == [(2, 128, "code", 1.75), (2, 128, "web", 2.25)]
@@ -81,14 +82,7 @@ def test_a_run_leaves_what_other_runs_leave(tmp_path: Path) -> None:
     assert train(folder, plain(), recipe=RECIPE | {"learning_rate": 1}) == 0
     assert train(folder, plain(), share=0.5) == 0
     assert len(list((folder / "state").glob("*/fingerprint.json"))) == 2
-
-
-def test_verification_holds_such_a_run_against_its_digests(tmp_path: Path) -> None:
-    folder = tmp_path / "runs/slim/run"
-    folder.parent.mkdir(parents=True)
-    assert train(folder, plain()) == 0
-    found = verify(folder)
-    assert not found.faults
+    assert not verify(folder).faults
     pl.DataFrame({"step": [1]}).write_parquet(folder / "losses.parquet")
     assert verify(folder).faults
 
@@ -149,27 +143,23 @@ def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
     assert len(report["attempts"]) == 2
 
 
-@pytest.mark.parametrize("form", ["nanotron", None])
-def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path, form: str | None) -> None:
+def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path) -> None:
     stages = [({"web": 0.25, "code": 0.75}, 0.5), ({"web": 0.5, "code": 0.5}, 0.5)]
     staged = {"stages": [{"share": share, "mixture": own} for own, share in stages]}
     data = {"domains": {name: {"train": [f"{name}.bin"], "unit": "tokens"} for name in ("web", "code")}}
     (tmp_path / "data.json").write_text(json.dumps(data))
     lines = [json.dumps({"step": step, "eval/web/loss": 2, "eval/code/loss": 2}) for step in (2, 4, 6)]
     script = tmp_path / "keep.py"
-    text = (
-        f"shutil.copy(sys.argv[1], sys.argv[2]); open(sys.argv[2] + '/log.jsonl', 'w').write({chr(10).join(lines)!r})"
-    )
-    script.write_text(f"import shutil, sys; {text}")
+    wrote = f"open(sys.argv[2] + '/log.jsonl', 'w').write({chr(10).join(lines)!r})"
+    script.write_text(f"import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); {wrote}")
     command = f"{shlex.quote(sys.executable)} {shlex.quote(str(script))} {{mixture}} {{folder}}"
-    trainer = plain() | {"command": command} | ({"format": form} if form else {})
-    assert train(tmp_path / "run", trainer, "--data", str(tmp_path / "data.json"), mixture=staged) == 0
-    seen = own_state(tmp_path / "run") / ("work/mixture.yaml" if form else "work/mixture.json")
-    if form:  # of six updates the fourth is the first of the second stage
-        read = yaml.safe_load(seen.read_text())["data_stages"]
-        assert [stage["start_training_step"] for stage in read] == [1, 4]
-    else:
-        assert json.loads(seen.read_text()) == staged
+    trainer, given = plain() | {"command": command}, ("--data", str(tmp_path / "data.json"))
+    assert train(tmp_path / "plain", trainer, *given, mixture=staged) == 0
+    assert json.loads((own_state(tmp_path / "plain") / "work/mixture.json").read_text()) == staged
+    assert train(tmp_path / "run", trainer | {"format": "nanotron"}, *given, mixture=staged) == 0
+    # of six updates the fourth is the first of the second stage
+    read = yaml.safe_load((own_state(tmp_path / "run") / "work/mixture.yaml").read_text())["data_stages"]
+    assert [stage["start_training_step"] for stage in read] == [1, 4]
     assert json.loads((tmp_path / "run/run.json").read_text())["mixture"] == staged
 
 
@@ -285,30 +275,27 @@ def test_a_trainer_of_transformers_is_stopped_once_and_gone_on_with(tmp_path: Pa
     assert last_loss < first_loss < 6  # of log 256 = 5.55
 
 
-@pytest.mark.parametrize(("gpus", "nodes", "held"), [(0, 1, 0), (4, 2, 2)])
-def test_the_launcher_starts_one_process_with_all_gpus_of_the_first_node(
-    tmp_path: Path, gpus: int, nodes: int, held: int
-) -> None:
+def test_the_launcher_starts_one_process_with_all_gpus_of_the_first_node(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     smi = tmp_path / "bin/nvidia-smi"
     smi.write_text(f"#!/bin/sh\ncase $1 in *compute*) ;; *) echo 0, {tmp_path}-0; echo 1, {tmp_path}-1;; esac\n")
     smi.chmod(0o755)
     script = tmp_path / "script.py"
     script.write_text("import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))")
-    launcher = HERE.parents[1] / "workflow/scripts/launch_training.sh"
-    words = ["--once", str(gpus), str(nodes), "8", "60", str(tmp_path / "log"), str(tmp_path / "logs"), str(script)]
+    command = ["bash", str(HERE.parents[1] / "workflow/scripts/launch_training.sh"), "--once"]
+    places = [str(tmp_path / "log"), str(tmp_path / "logs"), str(script)]
     environment = os.environ | {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "RANK": "3"}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
-    done = subprocess.run(
-        ["bash", str(launcher), *words, "--own"], env=environment, stdout=subprocess.PIPE, text=True, check=False
-    )
-    assert done.returncode == 0, (tmp_path / "log").read_text()
-    flags, seen = json.loads(done.stdout)
-    cpu = [] if gpus else ["--cpu"]
-    assert flags == ["--own", *cpu, "--max-seconds", "3000", "--lock-seconds", "300", "--processes", "1"]
-    assert len([name for name in seen.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]) == held
-    assert seen["OMP_NUM_THREADS"] == str(8 // max(held, 1))
-    assert "RANK" not in seen
+    for gpus, nodes, held in ((0, 1, 0), (4, 2, 2)):
+        words = [*command, str(gpus), str(nodes), "8", "60", *places, "--own"]
+        done = subprocess.run(words, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, (tmp_path / "log").read_text()
+        flags, seen = json.loads(done.stdout)
+        cpu = [] if gpus else ["--cpu"]
+        assert flags == ["--own", *cpu, "--max-seconds", "3000", "--lock-seconds", "300", "--processes", "1"]
+        assert len([name for name in seen.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]) == held
+        assert seen["OMP_NUM_THREADS"] == str(8 // max(held, 1))
+        assert "RANK" not in seen
 
 
 def test_its_size_and_its_costs_follow_from_its_parameters(tmp_path: Path) -> None:
