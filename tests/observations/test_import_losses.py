@@ -163,6 +163,25 @@ def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path) -> 
     assert seen == [("a", "0", 1e6, 5, "web", 3.0), ("a", "1", 1e6, 5, "web", 3.1), ("b", "0", 2e6, 5, "web", 4.0)]
 
 
+def test_an_empty_cell_is_a_loss_that_was_not_measured_and_is_said(tmp_path: Path, capsys) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    log = write(tmp_path, "log.csv", "id,step,web,code\na,5,3,2\na,6,2.9,\na,7,,1.8\nb,5,3.1,2.1\nb,6,,\n")
+    losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id")
+    assert losses.height == 6
+    said = "log.csv, line 3, 'web': next to this loss a has none of code at step 6, and 1 more evaluations lack one"
+    assert said in capsys.readouterr().err
+
+
+def test_of_two_columns_of_steps_the_trainings_own_is_taken_and_said(tmp_path: Path, capsys) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    log = write(tmp_path, "a.csv", "_step,step,web\n1,100,3\n2,200,2.9\n")
+    assert imported(tmp_path, log, "--pattern", "{domain}")["step"].to_list() == [100, 200]
+    said = "a.csv, line 2: of the columns step and _step, which differ, step is taken; --step names another."
+    assert said in capsys.readouterr().err
+    assert imported(tmp_path, log, "--pattern", "{domain}", "--step", "_step")["step"].to_list() == [1, 2]
+    assert "which differ" not in capsys.readouterr().err
+
+
 def test_of_two_losses_at_a_step_one_is_chosen(tmp_path: Path, capsys) -> None:
     for which, loss in (("first", 3.0), ("last", 2.0)):
         write(tmp_path, "mixtures.csv", WIDE)

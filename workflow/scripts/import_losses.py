@@ -51,7 +51,8 @@ def main(argv: list[str] | None = None) -> None:
     form, lower = pattern(options.pattern), options.lower_is_better
     logs = {path.resolve(): path for path in options.logs}.values()
     runs = options.runs and read_runs(options.runs)
-    found = [loss for path in logs for loss in losses_of(path, form, options.step, options.run, runs, lower)]
+    said: dict[str, str] = {}
+    found = [loss for path in logs for loss in losses_of(path, form, options.step, options.run, runs, lower, said)]
     losses, mixtures, remarks = joined(found, options.mixtures, runs, options.repeated)
     if options.tokens_per_step is not None:
         losses = losses.with_columns(tokens=pl.col("step") * options.tokens_per_step)
@@ -60,7 +61,7 @@ def main(argv: list[str] | None = None) -> None:
     observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
     write_table(losses, outputs[0])
     write_table(mixtures.select("mixture", "domain", "proportion").drop_nulls(), outputs[1])
-    for remark in (*remarks, *observed.remarks):
+    for remark in (*(f"{place}: {one}" for one, place in said.items()), *remarks, *observed.remarks):
         print(f"Remark: {remark}", file=sys.stderr)
     steps = observed.steps
     at = f"{len(steps)} steps from {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"step {steps[0]}"

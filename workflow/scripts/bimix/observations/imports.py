@@ -12,7 +12,7 @@ import difflib
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,10 +113,12 @@ def losses_of(
     run: str | None = None,
     only: Collection[str] | None = None,
     lower: Collection[str] = (),
+    said: dict[str, str] | None = None,
 ) -> Iterator[Loss]:
     """The losses in a log. `step` is the column of the steps, or spells that of all rows; `run`
     that of the runs' names, None: each is called as its file or folder; `only`: the runs that
     count, None: all; others are at step -1. Empty cells are of another evaluation.
+    Remarks go into `said`, each with the place of its first row.
 
     Errors: what cannot be read; no metric that fits; a cell that is no loss, step or name; an
     average over runs or steps; a metric of which more is better, and which is not among `lower`.
@@ -125,11 +127,12 @@ def losses_of(
         raise InputError(f"{path} does not exist.")
     rows = list(_events(path) if path.is_dir() else _rows(path))
     columns = list(dict.fromkeys(name for row in rows for name in row.cells if name != ROW))
-    step = step or next((name for name in STEPS if name in columns), STEPS[0])
+    steps = [name for name in STEPS if name in columns] if step is None else [step]
+    step = next(iter(steps), STEPS[0])
     for column in (run, None if step.isdecimal() else step):
         if column is not None and column not in columns:
             raise InputError(f"{path} has no column {column!r}; it has {few(columns)}: name it by --step or --run.")
-    others = [name for name in columns if name not in (run, step) and not name.endswith(RANGE)]
+    others = [name for name in columns if name not in (run, step, *STEPS) and not name.endswith(RANGE)]
     named = {name: (run is None and form.in_panel(name)) or (None, name) for name in others}
     found = {name: (of, domain) for name, (of, metric) in named.items() if (domain := form.domain(metric))}
     if not found:
@@ -155,6 +158,13 @@ def losses_of(
                         f"{here}: {value} is an average, and {end[2:]} is {other}: export the panel without groups and"
                         " smoothing, with all points, or the runs' histories."
                     )
+            # wandb counts its calls in `_step`; a `step` next to it is the training's own
+            differ = [one for one in steps[1:] if row.cells.get(one) not in (None, "", row.cells.get(step))]
+            if differ and said is not None:
+                sentence = (
+                    f"of the columns {step} and {differ[0]}, which differ, {step} is taken; --step names another."
+                )
+                said.setdefault(sentence, row.place)
             at = as_step(step if step.isdecimal() else row.cells.get(step), f"{row.place}, {step!r}")
             yield Loss(str(name), at, domain, as_loss(value, here), here)
 
@@ -243,6 +253,7 @@ def joined(
         remarks.append(f"Evaluated twice at a step, the {repeated} was taken: {few(twice)}.")
     if begun := sum(loss.step == 0 for loss in losses):
         remarks.append(f"{begun} losses at step 0, before any training, are left out.")
+    remarks += _unmeasured(kept)
     if not kept:
         raise InputError("the logs have no losses after step 0.")
     rows = [named[one.run] | {"step": one.step, "domain": one.domain, "loss": one.loss} for one in kept.values()]
@@ -256,6 +267,23 @@ def joined(
         remarks.append(f"Without losses: {few(untrained)}.")
     table = pl.DataFrame(rows).sort(list(rows[0]))
     return table, tidy.table, [*filter(None, [tidy.remark]), *remarks]
+
+
+def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
+    """A remark where evaluations have no loss of a domain that others have: an empty cell, a row
+    that is not there. `kept`: losses by run, step and domain.
+    """
+    domains, of = dict.fromkeys(key[-1] for key in kept), defaultdict(dict)
+    for key, loss in kept.items():
+        of[key[:-1]][key[-1]] = loss
+    found = [(run, own) for run, own in of.items() if len(own) < len(domains)]
+    if not found:
+        return []
+    (run, *_, step), own = found[0]
+    lacks = few(domain for domain in domains if domain not in own)
+    more = f", and {len(found) - 1} more evaluations lack one" if len(found) > 1 else ""
+    there = next(iter(own.values())).place
+    return [f"{there}: next to this loss {run} has none of {lacks} at step {step}{more}: it was not measured there."]
 
 
 def read_runs(path: Path) -> dict[str, dict]:
