@@ -74,6 +74,16 @@ def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -
         table_of(ASKED, tmp_path)
 
 
+def test_a_diverged_loss_counts_where_no_later_attempt_replaced_it(tmp_path: Path) -> None:
+    for loss in (40.0, float("nan"), float("inf")):
+        path, asked = tmp_path / "log.jsonl", {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
+        write_lines(path, [*LINES[:3], {"step": 4, "eval/web/loss": loss, "eval/code/loss": loss}])
+        with pytest.raises(InputError, match=r"log\.jsonl, line 4"):
+            table_of(asked, tmp_path)
+        begun = write_lines(path, LINES[4:], "a")
+        assert table_of(asked, tmp_path, (0, begun)).rows() == EXPECTED
+
+
 def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path) -> None:
     for lines, sentence in (
         ([{"step": 2}], "log.jsonl has no loss that 'eval/{domain}/loss' finds"),

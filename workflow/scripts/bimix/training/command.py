@@ -62,7 +62,7 @@ class Row(NamedTuple):
 
     step: int
     domain: str
-    loss: float
+    loss: object  # as it stands there: one that a later attempt replaces may be none
     part: int
     place: str
 
@@ -87,7 +87,7 @@ def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
     """The losses in the order in which they stand; `begun`: bytes of their file when each attempt
     began that has appended to it.
 
-    Errors: no such file, nothing of it fits, a loss or a step that is none.
+    Errors: no such file, nothing of it fits, a step that is none.
     """
     path = source(losses, folder)
     if not path.is_file():
@@ -104,7 +104,7 @@ def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
         for domain, metric in metrics.items():
             if metric in entry:  # else a line of something else
                 step = as_step(entry.get(step_key), f"{place}, {step_key!r}")
-                rows.append(Row(step, domain, as_loss(entry[metric], f"{place}, {metric!r}"), part, place))
+                rows.append(Row(step, domain, entry[metric], part, place))
     if not rows:
         wanted = losses.get("pattern", loss)
         wanted = f"the columns {', '.join(COLUMNS)}" if "table" in losses else repr(wanted)
@@ -175,7 +175,7 @@ def tidy(rows: Sequence[Row], domains: Sequence[str], evaluations: Sequence[int]
     earlier one; other steps are left out.
 
     Errors: a domain that is not measured, a step beyond the run, two losses of one step in one
-    attempt, a missing loss or a perplexity.
+    attempt, a missing loss, one that is none or a perplexity.
     """
     found: dict[tuple[int, str], Row] = {}
     for row in rows:
@@ -186,10 +186,12 @@ def tidy(rows: Sequence[Row], domains: Sequence[str], evaluations: Sequence[int]
         before = found.get((row.step, row.domain))
         if before is not None and before.part == row.part:
             raise InputError(f"{row.place}: a second loss of {row.domain!r} at step {row.step}, after {before.place}.")
-        if row.loss > MOST_NATS and row.step in evaluations:  # else all runs would end before a law refuses them
-            sentence = "and losses are in nats a token: write the logarithm of a perplexity."
-            raise InputError(f"{row.place}: the loss of {row.domain!r} is {row.loss:g}, {sentence}")
         found[row.step, row.domain] = row
+    losses = {key: as_loss(row.loss, f"{row.place}, {row.domain!r}") for key, row in found.items()}
+    for (step, domain), loss in losses.items():
+        if loss > MOST_NATS and step in evaluations:  # else all runs would end before a law refuses them
+            sentence = "and losses are in nats a token: write the logarithm of a perplexity."
+            raise InputError(f"{found[step, domain].place}: the loss of {domain!r} is {loss:g}, {sentence}")
     for step in evaluations:
         lacking = [domain for domain in domains if (step, domain) not in found]
         if lacking:
@@ -198,8 +200,6 @@ def tidy(rows: Sequence[Row], domains: Sequence[str], evaluations: Sequence[int]
                 f" {named(sorted({step for step, _ in found}))}, and the run is measured at {named(evaluations)}."
             )
     table = [
-        (step, step * step_tokens, domain, found[step, domain].loss)
-        for step in evaluations
-        for domain in sorted(domains)
+        (step, step * step_tokens, domain, losses[step, domain]) for step in evaluations for domain in sorted(domains)
     ]
     return pl.DataFrame(table, schema=SCHEMA, orient="row")
