@@ -82,3 +82,13 @@ def test_an_export_of_observed_losses_needs_files_of_its_own(exported: dict) -> 
     assert export_run(Dataset(exported, "seen"), "run_tokens") == []
     exported["datasets"]["seen"]["export"] = {"data": "files.json"}
     assert export_data(Dataset(exported, "seen"), "csv") == "files.json"
+
+
+def test_an_export_of_stages_needs_a_run_of_known_updates(exported: dict) -> None:
+    block = exported["datasets"]["own"]
+    block["stages"] = {"late": [{"share": 0.5, "mixture": "se"}, {"share": 0.5, "mixture": "ce"}]}
+    assert export_run(Dataset(exported, "own"), "run_steps", "late") == [700]
+    block["export"] = {"run_tokens": 10**12}
+    assert export_run(Dataset(exported, "own"), "run_steps", "se") == []
+    with pytest.raises(InputError, match=r"datasets/own/export/run_tokens: late has stages, which begin after updates"):
+        export_run(Dataset(exported, "own"), "run_steps", "late")

@@ -43,8 +43,8 @@ rule export_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
-        run_tokens=planned(lambda dataset: inputs.export_run(dataset, "run_tokens")),
-        run_steps=planned(lambda dataset: inputs.export_run(dataset, "run_steps")),
+        run_tokens=planned(lambda dataset, mixture: inputs.export_run(dataset, "run_tokens", mixture)),
+        run_steps=planned(lambda dataset, mixture: inputs.export_run(dataset, "run_steps", mixture)),
     shell:
         RUN + r"""export_mixture.py \
             --mixture {input.mixture:q} \

@@ -181,7 +181,8 @@ def staged(
                 " stage's mixture."
             )
         if run_steps is None or run_steps < 1:
-            raise InputError(f"{source} has {count} stages: give --run-steps, the updates of the run.")
+            either = "give --run-steps, the updates of the run; a config that has `export/run_tokens` gives none"
+            raise InputError(f"{source} has {count} stages: {either}.")
         steps = run_steps
         firsts = first_updates([stage.share for stage in mixture.stages], steps, source)
     exports = []

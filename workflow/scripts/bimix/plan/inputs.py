@@ -333,11 +333,16 @@ def export_tokens(dataset: Dataset) -> list[str]:
     return [] if "data" in dataset.block.get("export", {}) else token_table(dataset)
 
 
-def export_run(dataset: Dataset, key: str) -> list[int]:
+def export_run(dataset: Dataset, key: str, mixture: str = "") -> list[int]:
     """Updates (run_steps) or tokens (run_tokens) of an export's run: the config's tokens, else the
-    larger model's. None of observed losses, and no updates where the config gives tokens.
+    larger model's. None of observed losses, and no updates where the config gives tokens. Errors:
+    stages begin after updates, and the config gives tokens.
     """
     if given := dataset.block.get("export", {}).get("run_tokens"):
+        if mixture in dataset.block.get("stages", ()):
+            why = f"{mixture} has stages, which begin after updates, and a run of {given:,} tokens has no known number:"
+            way = f"take it away, or call `bimix export --run-steps` with {dataset.mixture(mixture)}."
+            raise dataset.fault("export/run_tokens", f"{why} {way}")
         return [given] if key == "run_tokens" else []
     if dataset.observed:
         return []

@@ -43,6 +43,7 @@ OF_TEXT: tuple[Check, ...] = (
     (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
+    (mixtures.check_staged_commands, "/models ?stages ?mixture_files ?search groups held_out optimum compare"),
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (mixtures.check_swarm_step, "swarm /training training"),
     (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),

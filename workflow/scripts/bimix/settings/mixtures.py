@@ -100,6 +100,30 @@ def check_staged_references(scope: Scope) -> Faults:
             yield key, f"{name} has stages, and what others are measured against is one mixture for the whole run."
 
 
+def check_staged_commands(scope: Scope) -> Faults:
+    """Stages of a mixture that a command trains on, in a format that holds one mixture."""
+    from bimix.exports.formats import FORMATS
+
+    block, optimum, models = scope.block, scope.block.optimum, scope.config.models
+    able = named(name for name, form in FORMATS.items() if form.stages)
+    proxies, staged = (
+        optimum.models or [optimum.model],
+        {*(block.stages or ()), *staged_files(block.mixture_files or {})},
+    )
+    trained = dict.fromkeys([("groups", group) for group in (optimum.group, *block.held_out)], proxies)
+    trained |= {("search", "start"): proxies, ("methods",): [block.compare.model]}
+    trained["compare", "mixtures"] = [block.compare.model, *(proxies if "compare" in block.held_out else ())]
+    for key, names in scope.lists() if staged else ():
+        for model in trained.get(key, ()):
+            form = models[model].format if model in models else None
+            for number, name in enumerate(names) if form and not FORMATS[form].stages else ():
+                if name in staged:
+                    sentence = (
+                        f"{name} has stages, and the `format` of {model}, {form}, holds one mixture: take {able},"
+                    )
+                    yield (*key, number), f"{sentence} or leave it out here."
+
+
 def staged_files(files: dict[str, str]) -> Iterator[str]:
     """Mixtures of the user's files that have stages; faults are reported where they are read."""
     if files:  # these bring polars, a quarter of a second of each call of Snakemake
