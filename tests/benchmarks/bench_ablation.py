@@ -125,7 +125,7 @@ def main(argv: list[str] | None = None) -> None:
                 print(f"{name:24s} {table:18s} {count:3d}  {kept:5.2f} %  {np.exp(np.mean(logs)):.3f}", flush=True)
         for kind, own in cells.items():
             if own:
-                deviation = np.std(own) / len(own) ** 0.5
+                deviation = np.std(own, ddof=1) / len(own) ** 0.5 if len(own) > 1 else np.nan
                 print(f"{name:24s} {kind}, {len(own)} cells: {np.exp(np.mean(own)):.3f} +- {deviation:.3f}", flush=True)
 
 

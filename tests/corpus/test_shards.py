@@ -35,6 +35,15 @@ def test_manifest_comes_back():
     assert list(read_shards(write_shards(shards).splitlines()).values()) == shards
 
 
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "3", '{"name": "a"}', '{"name": [], "split": "hash", "domain": null, "files": []}']
+)
+def test_a_damaged_manifest_is_a_sentence(line: str) -> None:
+    good = write_shards([Shard("a", "hash", None, ("a.txt",))])
+    with pytest.raises(InputError, match=r"results/own/shards\.jsonl, line 2: this is no shard"):
+        read_shards([*good.splitlines(), line], "results/own/shards.jsonl")
+
+
 def test_a_file_whose_name_is_not_utf8_is_refused():
     with pytest.raises(InputError, match=r"'data/k\\udcfcche.jsonl': the name of the file is not UTF-8; rename it"):
         name_file("data/k\udcfcche.jsonl", "data/")

@@ -193,6 +193,9 @@ def test_a_wrong_map_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match=r"the shares of the parts of 'web' sum to 0\.9"):
         joined(tmp_path, "--reuse", str(old), "--map", '{"web": {"a": 0.4, "b": 0.5}}')
     refused("has no run of large", joined, tmp_path, "--reuse", str(old), "--model", "large")
+    refused("--reuse: folder is", joined, tmp_path, "--reuse", '{"folder": ["a"]}')
+    refused("--reuse: losses is 3", joined, tmp_path, "--reuse", '{"losses": 3, "mixtures": "m.csv"}')
+    refused("--map is", joined, tmp_path, "--reuse", '{"folder": "old", "map": [1]}')
 
 
 def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp_path, capsys) -> None:

@@ -31,6 +31,7 @@ import verify_results
 from bimix.corpus.counts import NgramCounter
 from bimix.corpus.stream import write_pairs
 from bimix.digests import digest_file
+from bimix.errors import InputError
 from bimix.laws.document import digest_law
 from bimix.outputs import replacing, replacing_folder, write_json, write_table
 from bimix.results import provenance as results_provenance
@@ -298,6 +299,13 @@ DAMAGE = {
         lambda at: write_table(pl.read_parquet(at / "tokens/train.parquet").drop("rows"), at / "tokens/train.parquet"),
         "tokens/train.parquet cannot be checked (ColumnNotFoundError",
     ),
+    "an index with another column": (
+        lambda at: write_table(
+            pl.read_parquet(at / "tokens/train.parquet").with_columns(pl.col("tokens").cast(pl.String)),
+            at / "tokens/train.parquet",
+        ),
+        "tokens/train.parquet: its column 'tokens' has lost values, or has String",
+    ),
     "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
     "the tokenizer": (
         lambda at: (at / "tokenizer.json").write_text("{}"),
@@ -382,6 +390,12 @@ def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -
     done = forked.run([sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)])
     assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_provenance_of_a_damaged_manifest_is_a_sentence(place: Path) -> None:
+    (place / "shards.jsonl").write_bytes(b'{"name": "part", "spl\xff')
+    with pytest.raises(InputError, match=r"shards\.jsonl, line 1: this is no shard"):
+        gather_provenance.main(["--folder", str(place), "--config-digest", "0", "--out", str(place / "p.json")])
 
 
 def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:

@@ -80,10 +80,17 @@ def write_shards(shards: Iterable[Shard]) -> str:
     return "".join(json.dumps(asdict(shard), ensure_ascii=False) + "\n" for shard in shards)
 
 
-def read_shards(lines: Iterable[str]) -> dict[str, Shard]:
-    """Shards of a manifest by name."""
-    records = (json.loads(line) for line in lines)
-    return {record["name"]: Shard(**record | {"files": tuple(record["files"])}) for record in records}
+def read_shards(lines: Iterable[str], manifest: str = "shards.jsonl") -> dict[str, Shard]:
+    """Shards of a manifest by name. Errors: a line that is no shard."""
+    found = {}
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            found[record["name"]] = Shard(**record | {"files": tuple(record["files"])})
+        except (ValueError, TypeError, KeyError) as error:
+            sentence = f"{manifest}, line {number}: this is no shard: the next call of Snakemake writes the file again."
+            raise InputError(sentence) from error
+    return found
 
 
 def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:

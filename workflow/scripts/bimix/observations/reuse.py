@@ -19,6 +19,7 @@ import polars as pl
 
 from bimix.digests import check, digest_file
 from bimix.errors import InputError
+from bimix.names import shown
 from bimix.observations.tables import ROW, by_mixture, read_losses, read_mixtures
 from bimix.tables import parsed_json, read_json, read_table
 
@@ -46,6 +47,8 @@ def read_source(source: str, model: str | None) -> Pair:
     """
     given = parsed_json(source, "--reuse") if source.lstrip().startswith("{") else {"folder": source}
     by = checked_map(given.pop("map", {}))
+    if strange := [key for key, value in given.items() if not isinstance(value, str)]:
+        raise InputError(f"--reuse: {strange[0]} is {shown(given[strange[0]])}: it must be one path, as text.")
     if set(given) == {"folder"}:
         return mapped(_of_folder(Path(given["folder"]), model), by)
     if set(given) != {"losses", "mixtures"}:
@@ -103,10 +106,12 @@ def of_runs(runs: Sequence[Path], name: str) -> Pair:
 def checked_map(given: Mapping[str, object]) -> Map:
     """{old domain: {new domain: share}} of a map that may name one new domain instead."""
     found = {}
+    if not isinstance(given, Mapping):
+        raise InputError(f"--map is {shown(given)}: it must be an object of old domains and what they are now.")
     for name, parts in given.items():
         parts = {parts: 1.0} if isinstance(parts, str) else parts
         if not isinstance(parts, Mapping) or not all(
-            isinstance(one, float | int) and one >= 0 for one in parts.values()
+            isinstance(one, float | int) and not isinstance(one, bool) and one >= 0 for one in parts.values()
         ):
             raise InputError(f"--map: {name!r} is {parts!r}: name a domain, or domains with their shares of its text.")
         if abs(sum(parts.values()) - 1) > 1e-3:

@@ -58,8 +58,8 @@ def gather(folder: Path) -> dict:
 def corpus(folder: Path) -> dict:
     """Sources and contents of each shard."""
     manifest, found = folder / "shards.jsonl", {}
-    lines = manifest.read_text(encoding="utf-8").splitlines() if manifest.is_file() else []
-    for name, shard in read_shards(lines).items():
+    text = manifest.read_text(encoding="utf-8", errors="replace") if manifest.is_file() else ""
+    for name, shard in read_shards(text.splitlines(), str(manifest)).items():
         found[name] = {"split": shard.split, "domain": shard.domain}
         for split in ("train", "validation"):
             path = folder / "shards" / split / name / "report.json"

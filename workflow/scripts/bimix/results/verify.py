@@ -38,6 +38,7 @@ BESIDES = ("provenance", "coefficients")  # of a law's document: not compared wo
 RUNS = ("runs/*/*", "reweighting/*/*", "swarm/*/state/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock"}
+COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
 INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
 ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
 NEEDED = {"files", "state", "shape", "recipe", "mixture", "data", "tokens", "seed"}
@@ -94,18 +95,25 @@ def read_indices(folder: Path, found: Findings) -> Indices:
             found.unchecked.append(f"{path} is not there: the tokens.")
             return None
         with found.noting(path):
-            indices[split] = read_table(path).select(INDEX)
+            index = read_table(path).select(INDEX)
+            for name, kind in index.schema.items():
+                if kind.is_integer() != (name in COUNTED) or index[name].null_count():
+                    raise InputError(
+                        f"{path}: its column {name!r} has lost values, or has {kind}: index the tokens again."
+                    )
+            indices[split] = index
     return indices if len(indices) == 2 else None
 
 
 def check_tokens(tokenizer: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
     """Compare the files of tokens with their digests in the indices, ids with the tokenizer."""
+    vocabulary = 2**32  # no id of a file is larger
     with found.noting(tokenizer):
         vocabulary = Tokenizer.from_file(str(tokenizer)).get_vocab_size()
-        for index in indices.values():
-            rows = index.filter(pl.col("rows") > 0).drop("domain").rows()
-            checks = {Path(row[0]): partial(check_shard, *row, vocabulary) for row in rows}
-            found.compare(checks, "files of tokens against their digests")
+    for index in indices.values():
+        rows = index.filter(pl.col("rows") > 0).drop("domain").rows()
+        checks = {Path(row[0]): partial(check_shard, *row, vocabulary) for row in rows}
+        found.compare(checks, "files of tokens against their digests")
 
 
 def check_written(folder: Path, found: Findings) -> None:
