@@ -60,7 +60,9 @@ def undisturbed(request, corpus: Path, reference: Path, tmp_path_factory: pytest
     return request.param, out
 
 
-def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> None:
+def test_the_outputs_are_complete_and_micro_batches_do_not_change_the_weights(
+    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
+) -> None:
     method, out = undisturbed
     mixture = json.loads((out / "mixture.json").read_text())
     assert list(mixture) == ["bees", "cats", "dogs"]
@@ -83,6 +85,8 @@ def test_the_outputs_are_complete_and_agree(undisturbed: tuple[str, Path]) -> No
         # norms, inner products and weighted sum of three gradients; the mix's norm and clipping
         more = 40 * 2 * report["parameters"] * (9 + 2)
         assert report["flops"] == pytest.approx(plain * (1 + 3 / 6) + more, rel=1e-12)  # three rows of the mix to six
+    assert MAIN[method](reweighting(method, corpus, tmp_path, reference, micro_batch=1)) == 0
+    agree(tmp_path, out)
 
 
 @pytest.mark.slow
@@ -150,14 +154,6 @@ def test_two_processes_give_the_weights_of_one(
     (tmp_path / "without_bucket.py").write_text(WITHOUT_BUCKET)
     arguments = reweighting(method, corpus, tmp_path, reference, processes=2, micro_batch=2)
     execute([*launched(2), str(tmp_path / "without_bucket.py"), str(script(method)), *arguments])
-    agree(tmp_path, out)
-
-
-def test_micro_batches_do_not_change_the_weights(
-    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
-) -> None:
-    method, out = undisturbed
-    assert MAIN[method](reweighting(method, corpus, tmp_path, reference, micro_batch=1)) == 0
     agree(tmp_path, out)
 
 
