@@ -154,4 +154,5 @@ def test_groups_are_joined_in_the_domains_of_those_that_were_fitted() -> None:
     one = group("r", "ba", [10], "x", 0, pools=np.array([[5.0, 7]]))
     other = group("s", "ab", [10], "x", 0, pools=np.array([[3.0, np.inf]]))
     assert joined(like, [one, other]).pools.tolist() == [[7, 5], [3, np.inf]]
-    assert joined(like, [one, group("s", "ab", [10], "x", 0)]).pools is None
+    found = joined(like, [one, group("s", "ab", [10], "x", 0)])  # runs without pools repeat nothing
+    assert found.pools.tolist() == [[7, 5], [np.inf, np.inf]]

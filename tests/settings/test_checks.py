@@ -292,4 +292,4 @@ def test_the_commands_of_the_page_are_sound_and_its_pattern_reads_what_megatron_
     printed = ["-" * 80, *(line.format(*one) for one in losses), line.format("web", "40 on validation set", 2.0)]
     (tmp_path / "output.log").write_text("\n".join(printed))
     rows = read(examples()["megatron"]["losses"], tmp_path / "work", [0])
-    assert [(row.domain, row.step, row.loss) for row in rows] == losses
+    assert [(row.domain, row.step, float(row.loss)) for row in rows] == losses
