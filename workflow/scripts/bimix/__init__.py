@@ -2,20 +2,20 @@
 
     corpus       documents, streams, shards, the pass over a shard, n-grams, entropies
     mixtures     what a mixture is, draws of a swarm, pools, rules by hand
-    observations losses that were observed, tidy tables, logs of other tools, the prior from text
+    observations observed losses, tidy tables, logs of other tools, the prior from text
     transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
     laws         one table of laws; fitted laws: bimix, transfer and those of others
     plan         which files and runs there are, who makes which mixture, targets
     model        the transformer, its loss, optimizers, its memory, generation, export
     training     a session of runs, the loop, order, checkpoints, GPUs, users' commands
-    reweighting  DoReMi, DoGE, the trace of their weights
+    reweighting  DoReMi, DoGE, the path of their weights
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals
     judge        errors of laws, noise, runs compared, the mixture to take, prices
-    search       which runs to make next, by design and by rounds, and when to stop
-    exports      mixtures as the configurations of training stacks, with the weights in their units
+    search       the next runs, by design and by rounds, and when to stop
+    exports      mixtures as configurations of training stacks, with weights in their units
     downstream   tasks, questions, prompts, answers, accuracies
-    results      the summary, figures, pages of tables and to play with, the terminal, verification
-    settings     a config: its models and defaults, what is wrong with it in words, by line
+    results      the summary, figures, pages with tables and sliders, the terminal, verification
+    settings     a config: its models, defaults, and error messages with lines
 
 At the top, for all: errors, names, digests, outputs, tables; and the command `bimix`.
 

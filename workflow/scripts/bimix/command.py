@@ -1,4 +1,4 @@
-"""The command `bimix`: the scripts of the laws by a word each, with their own flags, help and exit
+"""The command `bimix`: each word runs one script of the laws, with its own flags, help and exit
 status.
 
 `bimix fit --law bimix ...` is `python workflow/scripts/fit_law.py --law bimix ...`.
@@ -14,7 +14,7 @@ from types import ModuleType
 
 from bimix.errors import run
 
-# {word: script}, in the order in which one uses them
+# {word: script}, in the order of use
 COMMANDS = {
     "solve": "solve_mixture.py",
     "import": "import_losses.py",
@@ -34,11 +34,11 @@ COMMANDS = {
     "watch": "watch_runs.py",
     "doctor": "check_cluster.py",
 }
-# Extras of the package by the module that they bring; `workflow` brings all.
+# The package's extra for each missing module; `workflow` installs all.
 EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix", "sklearn": "rivals"}
 PACKAGE = Path(__file__).parent
-# Where pip puts what lies next to the package in a checkout: the same tree, so that scripts find
-# the schema.
+# Where pip puts the files that lie next to the package in a checkout: the same tree, so that
+# scripts find the schema.
 INSTALLED = PACKAGE / "installed" / "workflow" / "scripts"
 
 
@@ -72,9 +72,7 @@ def loaded(script: Path) -> ModuleType:
 
 
 def main() -> int:
-    """Run the script of the first word; the exit status is the script's, or 2 where the word is no
-    command.
-    """
+    """Run the script of the first word; return its exit status, or 2 for an unknown word."""
     word, *rest = sys.argv[1:] or [""]
     if word in ("-h", "--help"):
         print(usage())

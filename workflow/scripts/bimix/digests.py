@@ -2,8 +2,8 @@
 
 A dataset's folder keeps a record of each output in .digests/, at the output's own path: a JSON
 object with the digest of the file, or of each file of a folder. Writers note it (`outputs`),
-readers `check` it, and `verify` walks it. One record for each output, replaced whole: jobs that run
-at once never write to the same file, which appending to a common one on NFS would not survive.
+readers `check` it, and `verify` walks it. Each output has its own record, replaced whole, because
+concurrent jobs that append to one file on NFS would damage it.
 """
 
 import hashlib
@@ -28,16 +28,16 @@ def digest_file(path: Path) -> str:
 
 
 def stamp_file(path: Path) -> list[int]:
-    """Bytes of a file, its time of modification and its time of change, both in ns. Anybody can set
-    the time of modification, as `cp -p` and `rsync -t` do. That of change is the file system's own.
+    """Bytes of a file, its mtime and its ctime, both in ns. `cp -p` and `rsync -t` set the mtime;
+    the ctime is set by the file system alone.
     """
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def home_of(path: Path | str) -> Path | None:
-    """The folder of the dataset that a file lies in: the nearest one with records, or
-    results/{dataset}; None elsewhere.
+    """The dataset's folder that holds a file: the nearest one with records, or results/{dataset};
+    None elsewhere.
     """
     named = None
     for folder in Path(os.path.abspath(path)).parents:
@@ -49,8 +49,8 @@ def home_of(path: Path | str) -> Path | None:
 
 
 def record_of(path: Path | str) -> Path | None:
-    """Where the digest of an output, file or folder, is noted; None outside a dataset's folder, and
-    for a file in a folder that is being written, whose record is the folder's.
+    """The record of an output, file or folder; None outside a dataset's folder, and for a file in a
+    folder that is being written, since the folder has the record.
     """
     home = home_of(path)
     inside = home and Path(os.path.relpath(path, home))
@@ -73,8 +73,8 @@ def read_record(record: Path) -> dict[str, str]:
 
 
 def noted_digest(path: Path) -> tuple[str, Path] | None:
-    """The digest that was noted of a file when it was written, and the record that holds it; None
-    where nobody noted any.
+    """The digest noted when a file was written, and the record that holds it; None where there is
+    none.
     """
     home = home_of(path)
     if home is None:
@@ -91,8 +91,7 @@ def noted_digest(path: Path) -> tuple[str, Path] | None:
 def check(path: Path | str) -> Path:
     """`path`, a file, after its bytes were compared with the digest that its writer noted.
 
-    A file that nobody vouches for, such as a table of the user's own, is passed on. Errors: the
-    digests differ.
+    A file without a digest, such as a user's own table, is accepted. Errors: the digests differ.
     """
     path = Path(path)
     for _ in range(2):

@@ -1,5 +1,5 @@
-"""The one kind of error that a user can fix, and how a script ends on it: a sentence, no traceback,
-in which no address has a password.
+"""The error that a user can fix, and how a script ends on it: with one sentence, no traceback, and
+no password of an address in it.
 """
 
 import errno
@@ -8,19 +8,19 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-# Of files and folders that are another's to open: no fault of the program.
+# Errors of files and folders that the user cannot open: no fault of the program.
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 HIDDEN = "***"
 
 
 class InputError(ValueError):
-    """One full sentence for the user: it names the value, the place (file and line,
-    row or key) and what to do.
+    """One full sentence for the user with the value, the place (file and line, row or key) and what
+    to do.
     """
 
 
 def masked(text: str) -> str:
-    """A text whose addresses have neither user and password nor a query: both may be secrets."""
+    """The text without the user, password and query of its addresses, which may be secrets."""
 
     def mask(address: re.Match) -> str:
         scheme, rest = address[1], address[2]
@@ -29,15 +29,14 @@ def masked(text: str) -> str:
         place = re.sub("^[^/:@]+:.*@" if scheme.startswith("s3") else "^[^/@]*@", f"{HIDDEN}@", place)
         return f"{scheme}{place}{question + HIDDEN if question else ''}"
 
-    # up to a space or the quote or bracket that closes what an address stands in
+    # up to a space or the closing quote or bracket around an address
     return re.sub(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s'\"<>)\]]+)", mask, text)
 
 
 def run(main: Callable[[], int | None]) -> int:
-    """Run a script's `main` and return its exit status; an InputError becomes one line on
-    standard error and status 1.
+    """Run a script's `main` and return its exit status; an InputError becomes one line on standard
+    error, without the secrets of addresses, and status 1.
 
-    Addresses in it lose what may be a secret.
     Any other exception is a fault of the program and keeps its traceback.
     """
     try:

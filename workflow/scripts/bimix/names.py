@@ -1,4 +1,4 @@
-"""Names that are much like one another, which a slip of the pen makes of one."""
+"""Similar names, of which one may be a typing error of the other."""
 
 import json
 import re
@@ -13,14 +13,14 @@ SHORT = 4  # letters below which two words are more likely two than a slip of on
 
 
 def meant(name: object, names: Iterable[object]) -> str:
-    """`did you mean x? ` where one of the names is much like this one, else nothing."""
+    """`did you mean x? ` where one of the names is similar to this one, else nothing."""
     names = {str(other).lower(): str(other) for other in names}
     close = get_close_matches(str(name).lower(), names, 1, 0.6)
     return f"did you mean {names[close[0]]}? " if close else ""
 
 
 def shown(value: object) -> str:
-    """A value as one would write it into the file, at most LONGEST characters of it."""
+    """A value as written in a file, at most LONGEST characters of it."""
     if value is None:
         return "nothing (null)"
     text = json.dumps(value, ensure_ascii=False, default=str)
@@ -29,14 +29,14 @@ def shown(value: object) -> str:
 
 
 def named(names: Iterable[object]) -> str:
-    """Names one after another, the first MOST_NAMES of them."""
+    """A list of the first MOST_NAMES names, with commas."""
     names = [str(name) for name in names]
     more = [f"and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return ", ".join(names[:MOST_NAMES] + more) or "none"
 
 
 def unknown(what: str, name: object, names: Iterable[object], there: str = "there are") -> str:
-    """A sentence on a name that nothing stands behind."""
+    """A sentence about an unknown name."""
     names = list(names)
     near = meant(name, names)
     there = there[0].upper() + there[1:] if near else there
@@ -44,14 +44,14 @@ def unknown(what: str, name: object, names: Iterable[object], there: str = "ther
 
 
 def folded(name: str) -> str:
-    """A name without what an eye does not see: case, blanks, the way accents are encoded."""
+    """A name without differences in case, blanks and the encoding of accents."""
     return "".join(unicodedata.normalize("NFC", name).casefold().split())
 
 
 def is_slip(name: str, other: str) -> bool:
-    """Whether one name is the other with one letter wrong, or two of eight and more.
+    """Whether two names differ by one letter, or by two in names of eight letters and more.
 
-    Names that differ in a number or in a short word of theirs are names of a series: c4 and c5,
+    Names that differ in a number or in a short part form a series and are no slips: c4 and c5,
     wiki_en and wiki_fr, part_a and part_b.
     """
     name, other = folded(name), folded(other)
@@ -67,7 +67,7 @@ def is_slip(name: str, other: str) -> bool:
 
 
 def _distance(name: str, other: str) -> int:
-    """Letters put in, left out, changed, or swapped with the next (optimal string alignment)."""
+    """The number of letters inserted, deleted, changed or transposed (optimal string alignment)."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(name, 1):

@@ -1,5 +1,5 @@
-"""Outputs that are whole or absent: each is written under a temporary name,
-flushed to disk and renamed. Before that its digest is noted in the dataset's folder.
+"""Outputs that are whole or absent: each is written under a temporary name, flushed to disk and
+renamed. Before the renaming its digest is noted in the dataset's folder.
 """
 
 import errno
@@ -21,7 +21,7 @@ os.umask(UMASK)
 
 
 def sync(path: Path) -> None:
-    """Ask the system to have the file or folder `path` on disk before going on."""
+    """Flush the file or folder `path` to disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -31,8 +31,8 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`. When the block ends well it takes the place
-    of `path`. Its digest is noted unless something else vouches for it.
+    """Yield a temporary path in the folder of `path`, which is renamed to `path` when the block
+    ends without an error. With `vouched` its digest is noted.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -54,8 +54,8 @@ def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
 def note_digests(path: Path, digests: dict[str, str]) -> None:
     """Note the digests of an output that is about to be renamed to `path`.
 
-    A kill between the two leaves a record of other bytes, which the next reader reports, and never
-    an output without a record.
+    A kill between the two leaves a record that does not match the old output, which the next reader
+    reports, and never an output without a record.
     """
     record = record_of(path)
     if record is not None:
@@ -65,12 +65,11 @@ def note_digests(path: Path, digests: dict[str, str]) -> None:
 
 @contextmanager
 def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) -> Iterator[Path]:
-    """Yield a new temporary folder next to `path`.
+    """Yield a new temporary folder next to `path`, which is renamed to `path` when the block ends
+    without an error.
 
-    When the block ends well it takes the place of `path`. `digests`: {name: digest} of files in it
-    that are known by then, such as those hashed while they were written.
-
-    Temporary folders that killed processes left there for the same `path` are removed first.
+    `digests`: {name: digest} of files in it that were hashed while they were written. Temporary
+    folders that killed processes left for the same `path` are removed first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,20 +96,18 @@ def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) ->
 
 
 def write_json(path: Path | str, content: object) -> None:
-    """Write `content` as indented JSON; numbers keep all their digits, not-a-number is refused."""
+    """Write `content` as indented JSON; numbers keep all their digits, NaN is refused."""
     write_text(path, json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path | str, text: str) -> None:
-    """Write a text as it is."""
+    """Write `text` to `path`."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_pieces(pieces: Iterable[pl.DataFrame], path: Path | str) -> None:
-    """Write tables that follow one another as one parquet file, without
-    holding more than one of them.
-    """
+    """Write consecutive tables as one parquet file, with one of them in memory at a time."""
     with replacing(path) as temporary, tempfile.TemporaryDirectory(dir=temporary.parent, prefix=".pieces.") as folder:
         files = []
         for number, piece in enumerate(pieces):

@@ -1,5 +1,5 @@
-"""What a person hands to the law scripts: tables as csv, tsv or parquet, and small
-JSON files keyed by domain.
+"""Users' inputs to the law scripts: tables as csv, tsv or parquet, and small JSON files keyed by
+domain.
 """
 
 import csv
@@ -16,24 +16,24 @@ import polars as pl
 from bimix.digests import check
 from bimix.errors import InputError
 
-# Columns of names: text also where all of them are numbers, as the row numbers of published tables
-# are.
+# Columns of names, read as text even where all are numbers, such as the row numbers of published
+# tables.
 NAMES = ("mixture", "domain", "worst_domain")
-# What other tools call the column of the mixture.
+# Names of other tools for the column of the mixture.
 CALLED = ("run", "name", "experiment", "index", "model")
-# Columns that mean something, in small letters.
+# Columns that have a meaning here, in lower case.
 WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 SEPARATORS = (",", ";", "\t")
 TEXTS = (".csv", ".tsv")
-# A parquet file of some kB may say that it has any number of rows.
+# A parquet file of some kB may claim any number of rows.
 MOST_ROWS = 20_000_000
 
 
 def read_table(path: Path | str) -> pl.DataFrame:
-    """The table in `path`, csv, tsv or parquet by its ending; columns of text are separated by
-    commas, semicolons or tabs, whichever the header has.
+    """The table in `path`, csv, tsv or parquet by its ending; the separator of a text file is the
+    comma, semicolon or tab in its header.
 
-    Errors: no such file, another ending, not as it was written, not a table of that kind, a line
+    Errors: no such file, another ending, a digest that differs, not a table of that kind, a line
     that is not UTF-8, more than MOST_ROWS rows of parquet.
     """
     path = Path(path)
@@ -78,8 +78,8 @@ def check_utf8(path: Path) -> None:
 
 
 def called(columns: Sequence[str]) -> list[str]:
-    """The columns, of a table without `mixture`, that may name the mixture; a table of domain and
-    one column for each mixture has none, as its mixtures may have these names.
+    """The columns that may name the mixture in a table without `mixture`; none in a table of domain
+    and one column per mixture, since its mixtures may have these names.
     """
     there = {column.strip().lower() for column in columns}
     if "mixture" in there or ("domain" in there and not {"loss", "proportion"} & there):
@@ -88,10 +88,10 @@ def called(columns: Sequence[str]) -> list[str]:
 
 
 def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with its columns called as in this workflow: `Step` is step, and where none is
-    called mixture, the one of CALLED that is there is the mixture.
+    """The table with the workflow's column names: `Step` becomes step, and without a column mixture
+    the one column of CALLED becomes it.
 
-    Errors: two of CALLED are there, of which either may be meant.
+    Errors: two columns of CALLED, either of which may be meant.
     """
     small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
     table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
@@ -104,8 +104,8 @@ def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _form(path: Path) -> dict:
-    """How polars is to read a file of text: its separator, decimal commas, columns of names.
-    Errors: columns of one name, of which the second would be read under another.
+    """Polars' arguments for a text file: separator, decimal commas, columns of names. Errors: two
+    columns of one name, the second of which polars would rename.
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
@@ -115,7 +115,7 @@ def _form(path: Path) -> dict:
     for name, times in Counter(filter(None, names)).most_common(1):
         if times > 1:
             raise InputError(f"{path} has {times} columns {name!r}: give each a name of its own (in wandb, each run).")
-    # with semicolons numbers may have commas, as spreadsheets of half of Europe write them
+    # with semicolons numbers may have decimal commas, as in many European spreadsheets
     commas = separator == ";" and any(re.search(r"(^|;)\s*-?\d+,\d+\s*(;|$)", line.strip()) for line in first[1:])
     texts = {name: pl.String for name in names if name.strip().lower() in NAMES} | dict.fromkeys(
         called(names), pl.String
@@ -124,7 +124,7 @@ def _form(path: Path) -> dict:
 
 
 def read_json(path: Path | str) -> dict:
-    """The JSON object in `path`. Errors: no such file, not as it was written, not JSON, not an
+    """The JSON object in `path`. Errors: no such file, a digest that differs, not JSON, not an
     object, a key twice.
     """
     path = Path(path)
@@ -137,11 +137,11 @@ def read_json(path: Path | str) -> dict:
 
 
 def parsed_json(text: str, name: str) -> dict:
-    """The JSON object that a text is; `name` is what errors call it. Errors: not JSON, not an
-    object, a key twice, lists in lists without end.
+    """The JSON object in a text; errors call it `name`. Errors: not JSON, not an object, a key
+    twice, too deeply nested lists.
     """
     try:
-        # Python makes no number of thousands of digits; as an infinite one it is refused by its key
+        # Python refuses a number of thousands of digits; read as infinite, its key is reported
         content = json.loads(
             text,
             object_pairs_hook=lambda pairs: _unique(pairs, name),
@@ -159,7 +159,7 @@ def parsed_json(text: str, name: str) -> dict:
 
 
 def _unique(pairs: list[tuple[str, object]], name: str) -> dict:
-    """An object of JSON, of whose keys the reader would take the last without a word."""
+    """A JSON object; a key twice is an error, where json.loads would silently take the last."""
     content = dict(pairs)
     if len(content) < len(pairs):
         names = [key for key, _ in pairs]
@@ -169,16 +169,14 @@ def _unique(pairs: list[tuple[str, object]], name: str) -> dict:
 
 
 def read_object(path: Path | str) -> tuple[dict, str]:
-    """The JSON object in a file, or the one that a text is, and what errors call it."""
+    """The JSON object in a file or in the text itself, and its name for errors."""
     if str(path).lstrip().startswith("{"):
         return parsed_json(str(path), "the JSON given"), "the JSON given"
     return read_json(path), str(path)
 
 
 def read_numbers(path: Path | str) -> dict[str, float]:
-    """A JSON object of one finite, non-negative number per domain: the name of a file, or
-    the object itself as text.
-    """
+    """{domain: finite, non-negative number} from a JSON file or JSON text."""
     numbers, path = read_object(path)
     for domain, number in numbers.items():
         if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number < 0:
@@ -187,8 +185,8 @@ def read_numbers(path: Path | str) -> dict[str, float]:
 
 
 def read_tokens(path: Path | str) -> dict[str, float]:
-    """{domain: tokens} from JSON, a file of it, or a table with the columns domain and tokens. Such
-    a table is tokens/train.parquet.
+    """{domain: tokens} from JSON, a JSON file, or a table with the columns domain and tokens, such
+    as tokens/train.parquet.
     """
     if str(path).endswith(".json") or str(path).lstrip().startswith("{"):
         return read_numbers(path)
@@ -200,7 +198,7 @@ def read_tokens(path: Path | str) -> dict[str, float]:
 
 
 def read_size(path: Path | str) -> tuple[float, float]:
-    """(parameters, tokens) of a run: of its run.json, or any JSON with these two keys. Errors: one
+    """(parameters, tokens) of a run from its run.json, or any JSON with these two keys. Errors: one
     is missing or no finite number above 0.
     """
     content = read_json(path)

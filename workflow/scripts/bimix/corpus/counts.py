@@ -1,4 +1,4 @@
-"""Counts of tokens and of neighbours by sorting: integer codes, runs, sorted blocks merged."""
+"""Unigram and bigram counts by sorting: integer codes, run lengths, merges of sorted blocks."""
 
 import functools
 import time
@@ -16,7 +16,7 @@ TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
 
 def pair_codes(*pieces: np.ndarray) -> np.ndarray:
-    """Code first * 2^b + second of the T - 1 pairs of neighbours of rows (n, T), flat. b is 16
+    """Codes first * 2^b + second of the T - 1 bigrams of each of the rows (n, T), flat. b is 16
     (uint32 codes) for two-byte ids and 32 (uint64 codes) for four-byte ids.
     """
     bits = 8 * pieces[0].dtype.itemsize
@@ -39,12 +39,12 @@ def split_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def sort_codes(codes: np.ndarray) -> np.ndarray:
-    """Codes ascending, by this machine's faster sort, without the lock; may overwrite them."""
+    """Codes in ascending order by the faster sort here, without the GIL; may overwrite them."""
     return fastest_sort(codes.dtype)(codes)
 
 
 def sort_in_place(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order, in the memory in which they lie."""
+    """Codes in ascending order, sorted in place."""
     codes.sort()  # a copy's new pages may cost as much as the sort
     return codes
 
@@ -59,8 +59,8 @@ SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (sort_in_place, sort_by_
 
 @functools.cache
 def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
-    """The sort that takes less time on random codes of this type. numpy's takes from a third to
-    five times the time of polars', by the instructions of the processor.
+    """The faster sort of random codes of this type. numpy's takes from a third to five times as
+    long as polars', depending on the processor's instructions.
     """
     codes = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, TRIAL, dtype)
 
@@ -74,13 +74,13 @@ def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def count_sorted(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values of sorted codes and how often each stands there (uint64)."""
+    """Distinct values of sorted codes and the count of each (uint64)."""
     starts = run_starts(codes)
     return codes[starts], np.diff(starts, append=len(codes)).astype(np.uint64)
 
 
 def run_starts(codes: np.ndarray) -> np.ndarray:
-    """Where the runs of equal values of sorted codes begin."""
+    """The positions at which runs of equal sorted codes begin."""
     new = np.empty(len(codes), dtype=bool)
     new[:1] = True
     np.not_equal(codes[1:], codes[:-1], out=new[1:])
@@ -132,10 +132,10 @@ def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, np.ndarray], unmerged: int = 0) -> None:
-    """Put a table on a pile; all are merged once those after the first hold more than the first,
-    and more than `unmerged` counts.
+    """Append a table to a list; all are merged once the later ones together hold more counts than
+    the first, and more than `unmerged`.
 
-    So a pile takes at most twice the memory of its first table, or `unmerged` counts more, and a
+    So a list takes at most twice the memory of its first table, or `unmerged` counts more, and a
     count is moved two or three times.
     """
     tables.append(table)
@@ -167,12 +167,11 @@ def count_firsts(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> Iterator[pl.DataFrame]:
-    """Sum of the counts `n` of tables by one or two keys (uint32), in pieces that
-    follow one another in order.
+    """Sums of the counts `n` of tables by one or two keys (uint32), as consecutive pieces.
 
-    Each table is sorted by its keys, so that of parquet files only the row groups of a piece are
-    read. A piece comes from `piece` rows of all tables together, or from those of one first key
-    where it alone has more: memory is bounded.
+    Each table is sorted by its keys, so that a piece reads only its own row groups of a parquet
+    file. A piece has `piece` rows of all tables together, or all rows of one first key where that
+    key alone has more: memory is bounded.
     """
     rows = np.zeros(0, dtype=np.uint64)
     for table in tables:
@@ -191,7 +190,7 @@ def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> I
 
 
 def add_padded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Sum of two vectors, the shorter one taken to end in zeros."""
+    """Sum of two vectors; the shorter one is padded with zeros."""
     shorter, longer = sorted((one, other), key=len)
     total = longer.copy()
     total[: len(shorter)] += shorter
@@ -201,8 +200,8 @@ def add_padded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 class NgramCounter:
     """Unigram and bigram counts of rows that arrive in pieces.
 
-    Rows are held back until they fill a block. Counts may be requested at any time. Memory: a
-    block, and the distinct pairs once or twice. `waiting` is the number of tokens held back.
+    Rows are buffered until they fill a block. Counts may be requested at any time. Memory: a
+    block, and the distinct pairs once or twice. `waiting` is the number of buffered tokens.
     """
 
     def __init__(self) -> None:
@@ -220,7 +219,7 @@ class NgramCounter:
             self.count()
 
     def count(self) -> None:
-        """Count the rows that are held back, of which there is at least one."""
+        """Count the buffered rows; there must be at least one."""
         pieces, self.pending, self.waiting = self.pending, [], 0
         ends = np.concatenate([rows[:, -1] for rows in pieces])
         self.others = add_padded(self.others, np.bincount(ends).astype(np.uint64))
@@ -229,7 +228,7 @@ class NgramCounter:
         push(self.tables, count_sorted(sort_codes(codes)), UNMERGED)
 
     def merge(self) -> bool:
-        """Merge the partial counts; whether there was more than one table of them."""
+        """Merge the partial counts; return whether there were several tables."""
         several = len(self.tables) > 1
         if several:
             self.tables = [merge_counts(*self.tables)]
@@ -237,7 +236,7 @@ class NgramCounter:
 
     @property
     def distinct(self) -> int:
-        """Pairs in memory; one that is in several tables counts as often."""
+        """Pairs in memory, counted once for each table that holds them."""
         return sum(len(codes) for codes, _ in self.tables)
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:

@@ -1,5 +1,5 @@
-"""Documents of a corpus: records become (text, domain), and the hash of a whole document decides
-whether it, or the end of a long one, is held out.
+"""Documents of a corpus: records become (text, domain). The hash of a document decides whether it
+is held out; of a long document only the end is.
 """
 
 import argparse
@@ -19,10 +19,9 @@ ENDS = "ends of documents whose beginnings train"  # as logs say it
 class Reading:
     """Settings of a corpus that decide the text of its documents.
 
-    `formats` gives lines, parquet or text by the ending of a file, `text_field` the dotted name of
-    the field with the text. A record of more than `document_megabytes` is rejected, what is encoded
-    is cut into pieces of `cut_characters` (None: left whole), and `rejects` is the share of records
-    that may be rejected.
+    `formats` maps a file's ending to lines, parquet or text; `text_field` is the dotted name of the
+    field with the text. A record of more than `document_megabytes` is rejected, and `rejects` is
+    the share of records that may be. Text is encoded in pieces of `cut_characters` (None: whole).
     """
 
     formats: Mapping[str, str]
@@ -32,12 +31,12 @@ class Reading:
     rejects: float
 
     def pieces(self, text: str) -> list[str]:
-        """A text, or the part of one that is in one split, cut to what is encoded together."""
+        """The pieces in which a text, or the part of it that is in one split, is encoded."""
         return cut_text(text, self.cut_characters)
 
 
 def reading_parser(description: str) -> argparse.ArgumentParser:
-    """A parser of the flags that every script has which reads a corpus: the shards, and how."""
+    """A parser with the flags of every script that reads a corpus: the shards, and how to read."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--reading", type=_reading, required=True, help="fields of documents.Reading, JSON")
@@ -52,7 +51,7 @@ def _reading(text: str) -> Reading:
 
 
 class Reader:
-    """Reads the documents of raw files and keeps account in `rejects`.
+    """Reads the documents of raw files and counts rejected records in `rejects`.
 
     `domains` maps the values of the dotted `domain_field` to domains. Without such a field it has
     one entry, the domain of every record.
@@ -68,7 +67,7 @@ class Reader:
 
     @property
     def kept(self) -> int:
-        """Records that were documents."""
+        """The number of records that became documents."""
         return self.rejects.records - self.rejects.reasons.total()
 
     def read(self, path: str) -> Iterator[tuple[str, str]]:
@@ -152,12 +151,12 @@ def cut_text(text: str, limit: int | None) -> list[str]:
 
 
 def hash_text(text: str) -> bytes:
-    """16 bytes that depend on the text alone: one split and sample wherever it is read."""
+    """16 bytes of the text alone, so that its split and sample are the same wherever it is read."""
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
 
 
 def split_hashes(content: bytes) -> frozenset[bytes]:
-    """Hashes that stand one after the other in `content`; about 100 bytes of memory each."""
+    """The concatenated hashes in `content`; about 100 bytes of memory each."""
     return frozenset(content[start : start + 16] for start in range(0, len(content), 16))
 
 
@@ -172,13 +171,13 @@ def is_within(part: bytes, share: float) -> bool:
 
 
 def split_document(text: str, key: bytes, share: float, longest: int) -> tuple[str, str]:
-    """(what trains, what is held out) of a document with the hash `key`; one of them may be "".
+    """(training text, held-out text) of a document with the hash `key`; one of them may be "".
 
-    Up to `longest` characters a document is held out whole, with the probability `share`. Of a
-    longer one the end is, from a line end or a space on: about `longest` characters, with such a
-    probability that it is `share` of the characters in the mean, or always `share` of them where
-    that is more. So a domain of few long documents has held-out text as well. The text alone
-    decides, so all files and all lengths of pieces agree.
+    A document of up to `longest` characters is held out whole, with the probability `share`. Of a
+    longer one the end may be held out, from a line end or a space on: about `longest` characters,
+    with the probability that makes it `share` of the characters on average; or always `share` of
+    them where that is more. So a domain of few long documents has held-out text as well. The text
+    alone decides, whatever its file and the length of pieces.
     """
     if len(text) <= longest:
         return ("", text) if is_within(key[:8], share) else (text, "")

@@ -1,5 +1,5 @@
-"""Texts to token ids: by `tokenizers`, the reference, or by gigatoken, which is faster
-and must give the same ids; and how many bytes of text each id stands for.
+"""Texts to token ids, by `tokenizers` (the reference) or by gigatoken, which is faster and must
+give the same ids; and the number of bytes of text behind each id.
 """
 
 import importlib.metadata
@@ -58,7 +58,7 @@ def read_definition(path: Path, end_of_text: str) -> Definition:
 
 
 def set_threads(count: int) -> None:
-    """Threads of `tokenizers`, whose pool reads these once, when it is first used."""
+    """Set the threads of `tokenizers`, which reads the setting once, at its first use."""
     os.environ["RAYON_NUM_THREADS"] = str(count)
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
 
@@ -101,11 +101,11 @@ BACKENDS: dict[str, Callable[[str], Encode]] = {"tokenizers": reference_encoder,
 
 
 class Encoder:
-    """Encodes by a backend once it has given the ids of the reference for the first
-    texts; else by the reference.
+    """Encodes by a backend if it gives the reference's ids for the first texts, else by the
+    reference.
 
-    `account` says what was used and why: backend, version, texts and tokens that were
-    compared, the first difference.
+    `account` reports the choice: backend, version, the number of texts and tokens compared, and
+    the first difference.
     """
 
     def __init__(self, backend: str, definition: Definition) -> None:
@@ -147,11 +147,10 @@ class Encoder:
 def byte_lengths(definition: str, end_of_text: str) -> np.ndarray | None:
     """Bytes (ids,) that each id of a tokenizer.json decodes to; None where its ids do not say.
 
-    A token of a byte-level tokenizer has one character for each byte, whatever the text: a
-    character of several bytes that is cut between two tokens, or between two rows, is counted byte
-    by byte. A tokenizer with byte fallback, such as Llama's, has its marks for spaces and bytes.
-    Special tokens, `end_of_text` among them, are 0: no text is behind them. Other added tokens are
-    as long as they are written.
+    A token of a byte-level tokenizer has one character for each byte, so that a character of
+    several bytes, cut between two tokens or two rows, is counted byte by byte. A tokenizer with
+    byte fallback, such as Llama's, marks spaces and bytes. Special tokens, such as `end_of_text`,
+    have 0 bytes; other added tokens have the length of their text.
     """
     settings = json.loads(definition)
     kinds = {part["type"] for part in parts(settings.get("decoder")) + parts(settings.get("pre_tokenizer"))}
@@ -175,7 +174,7 @@ def byte_lengths(definition: str, end_of_text: str) -> np.ndarray | None:
 
 
 def parts(component: dict | None) -> list[dict]:
-    """A decoder or pre-tokenizer, or those that a sequence is made of."""
+    """A decoder or pre-tokenizer as a list, or the members of a sequence of them."""
     if component is None:
         return []
     inner = component.get("decoders") or component.get("pretokenizers") or []

@@ -1,9 +1,8 @@
 """Entropies of counts in nats: the plug-in value that the paper uses, and two corrections of its
 bias; von Neumann entropy; and the cross-entropies of domains under each other's bigram model.
 
-A plug-in entropy is biased low, the more the fewer observations there are, so domains of
-unequal size are compared unequally; the corrections and the coverage show by how much.
-All sums are in float64.
+A plug-in entropy is biased low, most where observations are few, which favours large domains over
+small ones; the corrections and the coverage show by how much. All sums are in float64.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,8 +33,8 @@ def miller_madow(counts: np.ndarray) -> float:
 
 
 def coverage(counts: np.ndarray) -> float:
-    """Good's estimate 1 - f1/N of the probability of all values seen, f1 of them seen once. Where
-    every value was seen once, f1 = N - 1 is taken instead, as usual, so that something is covered.
+    """Good's estimate 1 - f1/N of the total probability of the values seen, f1 of them seen once.
+    Where every value was seen once, f1 = N - 1 is used instead, so that coverage is above 0.
     """
     total, singletons = int(counts.sum()), int((counts == 1).sum())
     return 1 - min(singletons, total - 1) / total
@@ -62,10 +61,9 @@ SCHEMA = {
 
 
 def measure_counts(tokens: np.ndarray, first: np.ndarray, pairs: np.ndarray) -> list[dict[str, object]]:
-    """SE, JE and CE = JE - H(first), each by every estimator, with the numbers that say how far to
-    trust them.
-
-    Of the counts of tokens, and of pairs of neighbours with their `first` tokens, sorted by them.
+    """SE, JE and CE = JE - H(first) by every estimator, with the numbers that show how reliable
+    they are, from the counts of tokens and of bigrams; `first` are the bigrams' first tokens,
+    sorted.
     """
     _, firsts = count_runs(first, pairs)
     shannon = {name: estimate(tokens) for name, estimate in ESTIMATORS.items()}
@@ -99,8 +97,8 @@ def entropy_table(
 ) -> pl.DataFrame:
     """Entropies in nats, one row per domain and measure, from files in the order of the domains.
 
-    Without `moments` (second moments of document vectors, npz) there is no VNE. Errors: a file is
-    not as it was written.
+    Without `moments` (second moments of document vectors, npz) there is no VNE. Errors: a file
+    differs from its digest.
     """
     entries = []
     for domain, tokens_of, pairs_of, moment in zip(
@@ -118,7 +116,7 @@ def entropy_table(
 
 
 def thin(pairs: Pairs, wanted: int, draw: np.random.Generator) -> Pairs:
-    """About `wanted` pairs, each kept with one probability; all where there are no more."""
+    """A random sample of about `wanted` pairs; all pairs where there are no more."""
     codes, counts = pairs
     total = int(counts.sum())
     if total <= wanted:
@@ -154,13 +152,13 @@ def log_probabilities(pairs: Pairs, wanted: np.ndarray, vocabulary: int) -> np.n
 
 
 def _found(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Values of the wanted keys, 0 of those that are not among `keys` (sorted)."""
+    """Values of the wanted keys; 0 where a key is not among the sorted `keys`."""
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[places] == wanted, values[places], 0.0)
 
 
 def cross_entropies(held_out: list[Pairs], models: list[Callable[[], Pairs]], vocabulary: int) -> np.ndarray:
-    """H (d, m), nats a token: held-out text under bigram models whose pairs open one by one."""
+    """H (d, m), nats per token: held-out text under bigram models, of which one is in memory."""
     codes_held = np.unique(np.concatenate([codes for codes, _ in held_out]))
     places = [np.searchsorted(codes_held, codes) for codes, _ in held_out]
     shares = [counts / counts.sum() for _, counts in held_out]

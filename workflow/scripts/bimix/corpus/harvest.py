@@ -1,4 +1,4 @@
-"""Text that installed Python packages carry: whole files, docstrings, descriptions."""
+"""Text of installed Python packages: whole files, docstrings, descriptions."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from bimix.errors import InputError
 
 
 def docstrings(content: str) -> str:
-    """All docstrings of a source, unindented, parted by blank lines; none if it does not parse."""
+    """All docstrings of a source file, separated by blank lines; none if it does not parse."""
     try:
         tree = ast.parse(content)
     except (SyntaxError, ValueError):

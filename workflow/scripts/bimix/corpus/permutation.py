@@ -6,12 +6,10 @@ FEISTEL_ROUNDS = 6
 
 
 def permute(positions: np.ndarray, size: int, key: int) -> np.ndarray:
-    """Images of `positions` (n,) under the permutation of 0..size-1 that `key` names.
+    """Images of `positions` (n,) under the permutation of 0..size-1 that `key` selects.
 
-    Stateless, O(n).
-
-    A Feistel network over the next even number of bits, walked until it falls
-    inside (Black & Rogaway 2002).
+    Stateless, O(n): a Feistel network over the next even number of bits, repeated until the image
+    is below `size` (cycle walking, Black & Rogaway 2002).
     """
     half = max((max(size - 1, 1).bit_length() + 1) // 2, 1)
     mask = np.uint64((1 << half) - 1)

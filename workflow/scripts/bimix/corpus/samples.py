@@ -1,5 +1,5 @@
-"""Samples of documents by smallest hash: uniform, without replacement, and the same however the
-corpus is sharded; and the second moments of their vectors, of which von Neumann entropy is made.
+"""Samples of documents by smallest hash: uniform, without replacement, and independent of how the
+corpus is sharded; and the second moments of their vectors, for von Neumann entropy.
 """
 
 import heapq
@@ -45,8 +45,8 @@ class Smallest:
 def read_sample(index: pl.DataFrame, domain: str, domains: list[str], limit: int) -> list[str]:
     """Texts of the documents of a domain that its shards sampled, smallest key first.
 
-    As many as the scarcest of `domains` has, or `limit`: the same number for all of them. `index`
-    is that of the tokens: domain, path, documents.
+    All `domains` get the same number: that of the smallest domain, at most `limit`. `index` is the
+    token index: domain, path, documents.
     """
     documents = dict(index.group_by("domain").agg(pl.sum("documents")).iter_rows())
     size = min([limit, *(documents.get(name, 0) for name in domains)])
@@ -62,8 +62,8 @@ def _open_samples(paths: Iterable[str]) -> Iterator[BinaryIO]:
 def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
     """The `size` texts of smallest key, smallest first, from several samples of one domain.
 
-    Each file has lines {"key", "text"} of JSON, smallest key first, so that reading it stops
-    at the first key too many.
+    Each file has lines {"key", "text"} of JSON, smallest key first, so that no file is read beyond
+    the keys that are needed.
     """
     smallest, texts = Smallest(size), []
     for lines in files:
@@ -85,8 +85,8 @@ def as_line(text: str) -> str:
 class SecondMoment:
     """Sum of v v' over unit document vectors v of dimension d; moments of shards add up.
 
-    `gram` is (d, d) float64, `documents` counts the vectors in it, `zeros` those dropped
-    because they have no direction.
+    `gram` is (d, d) float64, `documents` the number of vectors in it, `zeros` the number of zero
+    vectors that were dropped.
     """
 
     def __init__(self, dimensions: int) -> None:

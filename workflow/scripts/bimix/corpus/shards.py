@@ -1,4 +1,4 @@
-"""Shards: raw files put together by a rule that a new file disturbs in one place only."""
+"""Shards: raw files grouped by a rule under which a new file changes one shard only."""
 
 import hashlib
 import json
@@ -15,8 +15,8 @@ ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
 
 @dataclass(frozen=True)
 class Shard:
-    """Raw files that one job reads. `split` is train, validation or hash (each document by its
-    text); `domain` that of all its documents, or None where each record names its own.
+    """Raw files that one job reads. `split` is train, validation or hash (each document by the hash
+    of its text); `domain` is that of all documents, or None where each record names its own.
     """
 
     name: str
@@ -26,19 +26,18 @@ class Shard:
 
 
 def longest_of(lengths: int | Mapping[str, int], domain: str | None) -> int:
-    """The longest document that is held out whole, of `corpus/held_out_characters`: one number, or
+    """The longest document that is held out whole (`corpus/held_out_characters`): one number, or
     one for each domain that has files of its own.
     """
     return lengths[domain] if isinstance(lengths, Mapping) else lengths
 
 
 def ends_shard(path: str, size: int, target: int) -> bool:
-    """Whether a shard ends after the file `path` of `size` bytes: true with
-    probability size / target.
+    """Whether a shard ends after the file `path` of `size` bytes: true with probability
+    size / target, drawn from the path's hash.
 
-    Drawn from the path's hash, so that shards hold `target` bytes on average. A file that is
-    added or removed changes the one shard it falls into and no other, which cutting by
-    running totals would not do.
+    So shards hold `target` bytes on average, and an added or removed file changes its own shard
+    only; with cuts by running totals all later shards would change.
     """
     drawn = int.from_bytes(hashlib.blake2b(path.encode("utf-8"), digest_size=8).digest(), "big")
     return drawn * target < size * 2**64
@@ -56,12 +55,11 @@ def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tupl
 
 
 def name_file(path: str, folder: str) -> str:
-    """A file's name without its ending, its folders below `folder` put before it.
+    """A file's name without its ending, prefixed by its folders below `folder`; safe as one part of
+    a path.
 
-    Safe as one part of a path.
-
-    A digest stands for the query of an address, which may be a secret. Errors:
-    a name that is not UTF-8.
+    The query of an address, which may be a secret, is replaced by a digest. Errors: a name that is
+    not UTF-8.
     """
     try:
         path.encode("utf-8")
@@ -94,7 +92,7 @@ def read_shards(lines: Iterable[str], manifest: str = "shards.jsonl") -> dict[st
 
 
 def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
-    """{path: bytes, digest and stamp} of raw files on a disk: what was tokenised."""
+    """{path: bytes, digest and stamp} of the local raw files that were tokenised."""
     found = {}
     for path in map(Path, files):
         if path.is_file():

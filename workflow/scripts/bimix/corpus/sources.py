@@ -1,7 +1,7 @@
-"""Raw files as records: JSON lines, parquet and plain text, plain or .gz, .xz, .zst, on a disk or
-at an address.
+"""Raw files as records: JSON lines, parquet and plain text, also packed as .gz, .xz or .zst, on a
+disk or at an address.
 
-A record that cannot be read is a Rejected in its place; `Rejects` keeps account of them.
+A Rejected stands in for a record that cannot be read; `Rejects` counts them.
 """
 
 import io
@@ -39,7 +39,7 @@ Records = Iterator[tuple[int, object]]
 
 
 class Rejected(Exception):
-    """A record that cannot be used; `reason` groups such in the report, the message says more."""
+    """A record that cannot be used; `reason` is its group in the report, the message says more."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
@@ -47,10 +47,10 @@ class Rejected(Exception):
 
 
 class Rejects:
-    """Account of rejected records, by reason.
+    """Counts of rejected records, by reason.
 
-    `allowed` is the share of records that may be rejected, the config's `key`. At 0 the first one
-    raises InputError with its place, otherwise `check` does, once all is read.
+    `allowed` is the share of records that may be rejected, the config's `key`. At 0 the first
+    rejected record raises InputError with its place; otherwise `check` does, after all are read.
     """
 
     def __init__(self, allowed: float, key: str) -> None:
@@ -98,10 +98,10 @@ def too_long(longest: int) -> Rejected:
 
 
 def open_stream(path: str) -> BinaryIO:
-    """A binary stream of what a file holds once unpacked; http, s3, gs and hf (the hub) addresses
-    are streamed.
+    """A binary stream of a file's unpacked content; http, s3, gs and hf (the hub) addresses are
+    streamed.
 
-    s3 and gs need the packages that smart_open names. Errors: what cannot be opened, or is a pipe
+    s3 and gs need the packages that smart_open names. Errors: a file that cannot be opened; a pipe
     or a device, which may have no end.
     """
     if os.path.exists(path) and not os.path.isfile(path):
@@ -119,8 +119,8 @@ def open_stream(path: str) -> BinaryIO:
 
 
 def list_files(pattern: str) -> list[tuple[str, int]]:
-    """Addresses and bytes of the files that match a glob far away, in order: hf://datasets/...,
-    s3://, gs://, what fsspec knows. Errors: the store cannot list them.
+    """Addresses and bytes of the remote files that match a glob, in order: hf://datasets/...,
+    s3://, gs://, all that fsspec knows. Errors: the store cannot list them.
     """
     if pattern.startswith(("http://", "https://")):
         raise InputError(f"{pattern!r} cannot be listed: a web server does not say what it has; name the files.")
@@ -137,7 +137,7 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
 
 
 def remote_version(path: str) -> str | None:
-    """The ETag of a file far away, or what else its store calls a version; None: it has none.
+    """The ETag of a remote file, or another version that its store gives; None where it has none.
 
     Errors: ConnectionError, its server does not answer.
     """
@@ -157,8 +157,8 @@ def remote_version(path: str) -> str | None:
 def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
     """Lines of a binary stream that are not blank, numbered from 1.
 
-    A line of more than `longest` bytes, its end included, is a Rejected, of which never more is in
-    memory. Errors: the stream breaks off.
+    A line of more than `longest` bytes, its end included, becomes a Rejected; no more of it than
+    that is ever in memory. Errors: the stream breaks off.
     """
     number = 0
     try:
@@ -184,7 +184,7 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
     """Rows of a parquet file, numbered from 1, as dicts of the columns of `fields`. Row groups are
-    streamed; each is in memory whole, as it is in the file and unpacked.
+    streamed; one at a time is in memory, packed and unpacked.
     """
     wanted = {field.split(".")[0] for field in fields}
     number = 0
@@ -235,8 +235,8 @@ def write_field(name: str, value: object) -> dict[str, object]:
 def read_records(path: str, formats: Mapping[str, str], fields: list[str], longest: int) -> Records:
     """Records of one raw file, numbered from 1.
 
-    `formats` gives the format by the ending of a file, `fields` are the dotted names of the fields
-    that are read, the text's first. A record of more than `longest` bytes is a Rejected.
+    `formats` maps a file's ending to its format; `fields` are the dotted names of the fields to
+    read, the text's first. A record of more than `longest` bytes becomes a Rejected.
     """
     name = re.sub(COMPRESSED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
     fitting = [ending for ending in formats if name.endswith(ending)]

@@ -2,7 +2,7 @@
 
 Documents are divided into pieces, each of one split; pieces are encoded in batches; their ids go to
 the stream of their split and domain, which cuts them into rows, counts n-grams and keeps a sample.
-One batch is encoded while the next is read and the last is written and counted.
+While one batch is encoded, the next is read and the previous one is written and counted.
 """
 
 import hashlib
@@ -39,8 +39,8 @@ PROGRESS_SECONDS = 10
 class Piece(NamedTuple):
     """A piece of a document, which is encoded as a document of its own.
 
-    `key` is the hash of its text. `records` is 1 where a record of the raw file begins with it, and
-    `ends` where the held-out end of a document does whose beginning trains.
+    `key` is the hash of its text. `records` is 1 in the first piece of a record of the raw file;
+    `ends` is 1 in the first piece of a held-out end whose document's beginning trains.
     """
 
     split: str
@@ -53,10 +53,10 @@ class Piece(NamedTuple):
 
 @dataclass
 class Division:
-    """What decides the split of each document of a shard, and an account of what is left out.
+    """Decides the split of each document of a shard and counts what is left out.
 
-    `split`: train, validation, or hash, where `share` of the text is held out; a document of more
-    characters than `longest` gives its end (`documents.split_document`). `keys` are hashes of
+    `split`: train, validation, or hash, where `share` of the text is held out; of a document of
+    more characters than `longest` the end is (`documents.split_document`). `keys` are hashes of
     held-out documents and pieces, which never train.
     """
 
@@ -105,7 +105,7 @@ def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
     """Encode the pieces and write them to their streams. One thread encodes, one writes and counts;
-    neither encoding nor sorting holds the lock. Their errors are raised here.
+    neither encoding nor sorting holds the GIL. Their errors are raised here.
     """
     started = shown = time.monotonic()
     encoding = writing = None
@@ -132,8 +132,8 @@ Taken = list[tuple["Stream", list[np.ndarray], list[bytes]]]
 class Streams:
     """The streams of a shard, one for each split of each domain, in the folder of their split.
 
-    `end` is the id after each document; `settings` are those of a Stream: the length of a row, the
-    number of ids, the size of a sample. Files close with the `with` block.
+    `end` is the id after each document; `settings` are the arguments of a Stream: the length of a
+    row, the number of ids, the size of a sample. Files close with the `with` block.
     """
 
     def __init__(self, folders: dict[str, Path], end: int, *settings: int) -> None:
@@ -155,7 +155,7 @@ class Streams:
         return sum(stream.tokens for stream in self.streams.values())
 
     def add(self, pieces: list[Piece], encoded: list[np.ndarray]) -> None:
-        """Take in pieces with their ids; a stream opens with its first one."""
+        """Add pieces with their ids; a stream opens with its first piece."""
         for piece, ids in zip(pieces, encoded, strict=True):
             place = piece.split, piece.domain
             if place not in self.streams:
@@ -164,13 +164,13 @@ class Streams:
             self.streams[place].add(piece, [ids, self.end])
 
     def take(self) -> Taken:
-        """Each stream with the ids and texts that came in since the last call, for `write`."""
+        """Each stream with the ids and texts added since the last call, for `write`."""
         return [(stream, *stream.take()) for stream in self.streams.values()]
 
     @staticmethod
     def write(taken: Taken) -> None:
-        """Write and count what was taken. Where too many rows are held back, count the most of
-        them; where the counts have grown too large, merge the largest, or put them aside.
+        """Write and count taken ids and texts. If too many rows are buffered, count the largest
+        buffer; if the counts have grown too large, merge the largest table or write it to a file.
         """
         streams = [stream for stream, _, _ in taken]
         for stream, ids, texts in taken:
@@ -188,15 +188,16 @@ class Streams:
             stream.finish()
 
     def reports(self, split: str) -> dict[str, dict]:
-        """{domain: account of its stream} of one split, by name."""
+        """{domain: report of its stream} of one split, by name."""
         return {domain: stream.report() for (own, domain), stream in sorted(self.streams.items()) if own == split}
 
 
 class Stream:
-    """What one split of one domain leaves in its folder.
+    """Writes the rows, counts and sample of one split of one domain into its folder.
 
-    The ids of all documents follow one another in rows of `length`; those that fill none at the end
-    are the dropped tail (paper App. A). Files open with the `with` block, `finish` writes tables.
+    The ids of all documents are concatenated and cut into rows of `length`; the last ids, which do
+    not fill a row, are dropped (paper App. A). Files open with the `with` block; `finish` writes
+    the tables.
     """
 
     def __init__(self, path: Path, length: int, ids: int, sample: int) -> None:
@@ -221,7 +222,7 @@ class Stream:
         self.sample.close()
 
     def add(self, piece: Piece, ids: list[np.ndarray]) -> None:
-        """Take in a piece and its ids, the end of text included."""
+        """Add a piece and its ids, the end of text included."""
         self.documents += 1
         self.records += piece.records
         self.ends += piece.ends
@@ -233,14 +234,14 @@ class Stream:
             self.texts.append(text)
 
     def take(self) -> tuple[list[np.ndarray], list[bytes]]:
-        """Ids, and texts for the sample, that came in since the last call."""
+        """Ids, and texts for the sample, added since the last call."""
         taken = self.ids, self.texts
         self.ids, self.texts = [], []
         self.tokens += sum(map(len, taken[0]))
         return taken
 
     def write(self, ids: list[np.ndarray], texts: list[bytes]) -> None:
-        """Cut ids into rows; write and count them; put texts aside."""
+        """Cut ids into rows; write and count them; keep the texts for the sample."""
         if not ids:
             return
         self.sample.writelines(texts)
@@ -281,8 +282,8 @@ class Stream:
     def permute_rows(self) -> None:
         """Write the rows in the order of a permutation that depends on their number alone.
 
-        Text that lies together is alike, and some readers take the first rows of a file. Memory is
-        that of WRITTEN_TOGETHER bytes: the rows lie in a file of their own until then.
+        Neighbouring text is similar, and some readers take the first rows of a file. The rows are
+        in a temporary file until then; memory is WRITTEN_TOGETHER bytes.
         """
         digest, width = hashlib.blake2b(digest_size=16), self.length * self.left.itemsize
         together = max(WRITTEN_TOGETHER // width, 1)
@@ -298,7 +299,7 @@ class Stream:
         self._file("rows").unlink()
 
     def report(self) -> dict[str, object]:
-        """Account of the stream: tokens made = tokens in rows + dropped tail."""
+        """Report of the stream: tokens encoded = tokens in rows + dropped tokens."""
         return {
             "records": self.records,
             "documents": self.documents,
@@ -317,7 +318,7 @@ class Stream:
 
 
 def id_type(ids: int) -> np.dtype:
-    """The little-endian type of so many ids: two bytes up to 65,536 of them, else four."""
+    """The little-endian type for so many ids: two bytes up to 65,536 of them, else four."""
     return np.dtype("<u2") if ids <= 2**16 else np.dtype("<u4")
 
 

@@ -1,5 +1,5 @@
-"""Shares of questions answered right and bits per byte of the accepted answers, by mixture, step
-and task, with standard errors and with intervals from resampling the questions.
+"""Accuracy, and bits per byte of the accepted answers, by mixture, step and task, with standard
+errors and with intervals from resampling the questions.
 """
 
 import numpy as np
@@ -34,11 +34,11 @@ def compare_accuracy(answers: pl.DataFrame, reference: str, resamples: int, leve
 
     `answers`: mixture, run, step, task, number (of the item), prompt_hash, and the metrics; runs of
     one mixture are averaged item by item. Accuracies are fractions; bits per byte are averaged over
-    items, so that a long answer counts as a short one. `error` is the standard deviation between
-    items over the root of their number, of the average over tasks the root of the summed squares
-    over the tasks; null where a task has one item. `difference` is to `reference` at the same step.
-    Every resample draws the same items for all mixtures and steps, so that differences keep the
-    pairing; percentile intervals. Errors: runs asked other questions.
+    items, so that long and short answers count alike. `error` is the standard deviation between
+    items over the root of their number; of the average over tasks it is the root of the summed
+    squares over the number of tasks; null where a task has one item. `difference` is to `reference`
+    at the same step. Intervals are percentiles; every resample draws the same items for all
+    mixtures and steps, so that differences are paired. Errors: runs with other questions.
     """
     cells = answers.select("mixture", "step").unique(maintain_order=True)
     if reference not in cells["mixture"]:
@@ -91,7 +91,7 @@ def standard_error(values: np.ndarray) -> np.ndarray:
 
 
 def resampled_means(values: np.ndarray, resamples: int, draw: np.random.Generator) -> np.ndarray:
-    """Means (resamples, cells) of (cells, items) over items drawn again, the same for all cells."""
+    """Means (resamples, cells) of (cells, items) over resampled items, the same for all cells."""
     items = values.shape[1]
     parts = []
     for start in range(0, resamples, AT_ONCE):

@@ -1,7 +1,7 @@
 """The answers of a run's models to the tasks of one call.
 
-What is done of a task at a step is a file of its own, a part, whose name has the hash of all that
-decides it: a call that was killed goes on from there.
+The answers to a task at a step are a file of their own, a part, whose name has the hash of all that
+decides them: a killed call continues after its last part.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ from bimix.outputs import write_table
 from bimix.training.artefacts import check_digest
 from bimix.training.checkpoints import kept_weights, read_weights
 
-# Modules whose text decides what is written, too.
+# Modules whose text also enters the hash.
 DECIDING = (sys.modules[__name__], prompts, questions, generation, linear, transformer)
 
 ANSWERS = {
@@ -55,10 +55,10 @@ def open_tasks(
     given: dict[str, dict], seed: int, rejects: float, encode: Encode, room: int
 ) -> tuple[list[Task], dict[str, dict]]:
     """The tasks of {name: {kind, items, shots}} in the order of their names, and {name: origin of
-    its files}. Without `shots` of its own, a task's other items are the examples.
+    its files}. A task without `shots` takes its examples from its other items.
 
-    `seed` is that of the draw of the shots, `rejects` the share of records that may be no question,
-    `room` the tokens of a prompt. Errors: as of `build_task` and `read_questions`.
+    `seed` is for drawing the shots, `rejects` the share of records that may be invalid, `room` the
+    tokens of a prompt. Errors: those of `build_task` and `read_questions`.
     """
     tasks, origins = [], {}
     for name, task in sorted(given.items()):
@@ -71,10 +71,10 @@ def open_tasks(
 
 
 def find_weights(report: dict, weights: Path, state: Path, steps: Sequence[int]) -> dict[int, Path]:
-    """Where the weights of each of `steps` lie: the last in `weights`, earlier ones in the folder
+    """The file of the weights at each of `steps`: the last in `weights`, earlier ones in the folder
     `state`.
 
-    `report` is run.json, which names the folder of its configuration there. Errors: a step whose
+    `report` is run.json, which names the subfolder of its configuration. Errors: a step whose
     weights were not kept.
     """
     last, own = report["recipe"]["steps"], state / report.get("state", "")
@@ -91,11 +91,11 @@ def find_weights(report: dict, weights: Path, state: Path, steps: Sequence[int])
 
 
 def check_weights(places: dict[int, Path], last: Path, report: dict, path: Path) -> dict[int, str]:
-    """{step: digest} of the weights at `places`, compared with those that run.json at `path`, the
-    `report`, has noted.
+    """{step: digest} of the weights at `places`, compared with the digests in the `report`,
+    run.json at `path`.
 
-    `last` are the run's last weights, which it notes by name alone. Errors: weights that are
-    not as they were written.
+    `last` are the run's last weights, which the report names without a folder. Errors: weights that
+    differ from their digest.
     """
     noted = report.get("files", {})
     names = {step: own.name if own == last else f"weights/{own.name}" for step, own in places.items()}
@@ -103,7 +103,7 @@ def check_weights(places: dict[int, Path], last: Path, report: dict, path: Path)
 
 
 def load_model(path: Path, tokenizer: Tokenizer, place: Path, precision: str) -> Transformer:
-    """A file's model, in fp32 or `bf16`. Errors: the tokenizer at `place` has other ids."""
+    """The model in a file, in fp32 or `bf16`. Errors: the tokenizer at `place` has other ids."""
     weights, shape = read_weights(path, "pt")
     if tokenizer.get_vocab_size() != shape.vocabulary:
         raise InputError(
@@ -124,10 +124,10 @@ def answer(
     cache_tokens: int,
     graphs: bool,
 ) -> list[list[int]]:
-    """Ids of the continuation of each prompt, `new_tokens` at most; the batches keep `cache_tokens`
-    keys and values.
+    """Ids of the continuation of each prompt, at most `new_tokens`; a batch caches at most
+    `cache_tokens` keys and values.
 
-    Processes take batches in turn, which are the same however many processes there are.
+    Processes take batches in turn; the batches do not depend on the number of processes.
     """
     prompts = [prompt.ids for prompt in task.prompts]
     batches = plan_batches([len(ids) for ids in prompts], new_tokens, cache_tokens)
@@ -145,8 +145,8 @@ def score(
     """Negative log-likelihoods, in nats, of each prompt's golds after it, in batches of
     `cache_tokens` at most.
 
-    The model sees `length` tokens: before an answer of many of them the prompt is cut further.
-    Processes take batches in turn, as in `answer`.
+    The model sees `length` tokens: before a long answer the prompt is cut further. Processes take
+    batches in turn, as in `answer`.
     """
     pairs = [(prompt.ids[-(length - len(gold.ids)) :], gold.ids) for prompt in task.prompts for gold in prompt.golds]
     batches = plan_batches([len(before) + len(ids) for before, ids in pairs], 0, cache_tokens)
@@ -161,11 +161,10 @@ def score(
 def plan_parts(
     tasks: Sequence[Task], digests: dict[int, str], settings: Sequence[object], folder: Path
 ) -> dict[int, dict[str, Path]]:
-    """{step: {task: its part in `folder`}}; `digests` are of the weights of each step, `settings`
-    those of the call on which an answer depends.
+    """{step: {task: its part in `folder`}}; `digests` are those of the weights of each step,
+    `settings` the arguments on which an answer depends.
 
-    A part has the hash of all that decides what is written: these, the prompts and the text of the
-    modules.
+    The name of a part has the hash of these, of the prompts and of the text of the modules.
     """
     code = [inspect.getsource(module) for module in DECIDING]
     parts = {}
@@ -188,12 +187,10 @@ def answer_parts(
     ask: Callable[[Transformer, Task], tuple[list[list[int]], list[list[float]]]],
     decode: Callable[[list[int]], str],
 ) -> None:
-    """Have the model of each step, from `load`, answer the tasks whose parts are not there.
+    """Answer the tasks whose parts are missing with the model of each step, from `load`.
 
-    The main process writes them.
-
-    `ask` gives, in all processes, the ids of the answers to a task's prompts, whose text is given
-    by `decode`, and the nats of the accepted answers.
+    The main process writes the parts. `ask` returns, in all processes, the ids of the answers to a
+    task's prompts, which `decode` turns into text, and the nats of the accepted answers.
     """
     for step, planned in parts.items():
         missing = [task for task in tasks if not planned[task.name].exists()]
@@ -216,8 +213,8 @@ def answer_table(
     nats: Sequence[Sequence[float]],
     decode: Callable[[list[int]], str],
 ) -> pl.DataFrame:
-    """One row for each prompt of a task at a step, in the order of its file; `written`
-    are the ids of the answers, `nats` the negative log-likelihoods of the prompt's golds.
+    """One row for each prompt of a task at a step, in the order of its file; `written` are the ids
+    of the answers, `nats` the negative log-likelihoods of the prompt's golds.
     """
     rows = []
     for prompt, ids, own in zip(task.prompts, written, nats, strict=True):
@@ -231,7 +228,7 @@ def answer_table(
 
 
 def _tell(task: Task, step: int, written: list[list[int]], table: pl.DataFrame, seconds: float) -> None:
-    """Say on standard error how many of a task's items were right, and how fast it went."""
+    """Report on standard error how many of a task's items were right, and the speed."""
     read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
     bits = (table["gold_bits"] / table["gold_bytes"]).mean()
     say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right, {bits:.3f} bits/byte,"
@@ -246,7 +243,7 @@ def gather_parts(parts: dict[int, dict[str, Path]]) -> pl.DataFrame:
 
 
 def sweep(parts: dict[int, dict[str, Path]], folder: Path) -> None:
-    """Remove the parts in `folder` of which something that decides has changed."""
+    """Remove the parts in `folder` whose hash is out of date."""
     wanted = {path for planned in parts.values() for path in planned.values()}
     for old in set(folder.glob("*.parquet")) - wanted:
         old.unlink()

@@ -1,11 +1,10 @@
 """One-shot prompts, the accepted answers that are scored after them, and how answers are judged.
 
-The protocol is that of DoReMi, which the paper takes over (Sec. 4).
+The protocol is that of DoReMi, which the paper adopts (Sec. 4).
 
-What is scored is an answer with the space before it, since the tokens begin with that space; its
-bytes are those of the same text. So bits and bytes are of one string, as in the `bits_per_byte` of
-lm-evaluation-harness (loglikelihood_rolling) and of OLMES, whose continuations begin with the space
-too. The harness' `acc_bytes` counts a choice without the space.
+An answer is scored with the space before it, since its first token begins with that space. Bits and
+bytes are those of this string, as in the `bits_per_byte` of lm-evaluation-harness
+(loglikelihood_rolling) and of OLMES. The harness' `acc_bytes` counts a choice without the space.
 """
 
 import hashlib
@@ -26,11 +25,10 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class Template:
-    """The words around a question: `head`, then a solved example, `gap`, and the
-    question that is left open.
+    """The text of a prompt: `head`, a solved example, `gap`, and the open question.
 
-    `needs_start`: a question that has lost its beginning cannot be answered; a
-    passage can still be continued.
+    `needs_start`: a question whose beginning was cut off cannot be answered; a passage can still be
+    continued.
     """
 
     head: str
@@ -40,7 +38,7 @@ class Template:
     needs_start: bool
 
     def ask(self, question: str) -> str:
-        """The part that is left to be answered; no space at its end, as tokens begin with it."""
+        """The open question, without a space at its end, since tokens begin with the space."""
         return f"{self.before}{question}{self.after}"
 
     def write(self, shot: Question, question: Question) -> str:
@@ -65,8 +63,8 @@ class Gold:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A question as the model gets it: token `ids`, after `cut` ids were taken off its left;
-    `digest` of the whole text; the accepted answers to be scored after it, as `golds`.
+    """The model's input: token `ids`, after `cut` ids were removed on the left; the `digest` of the
+    whole text; the accepted answers to be scored after it, as `golds`.
     """
 
     question: Question
@@ -77,11 +75,11 @@ class Prompt:
 
 
 def draw_shot(question: Question, shots: Sequence[Question], seed: int) -> Question:
-    """The solved example for a question: drawn from (seed, what is asked) alone,
-    never the same question.
+    """The solved example for a question, drawn from (seed, question) alone and never the same
+    question.
 
-    So neither the order of the items nor batches nor processes change it. Errors: all
-    `shots` are that question.
+    So neither the order of the items nor batches nor processes change it. Errors: all `shots` are
+    that question.
     """
     key = hashlib.blake2b(f"{seed}\n{question.text}".encode(), digest_size=8).digest()
     first = int.from_bytes(key, "big") % len(shots)
@@ -93,8 +91,8 @@ def draw_shot(question: Question, shots: Sequence[Question], seed: int) -> Quest
 
 
 def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, room: int) -> Prompt:
-    """The prompt in at most `room` tokens, cut from the left. Raises Rejected where the question
-    itself does not fit, or no answer of `room` tokens is there.
+    """The prompt in at most `room` tokens, cut on the left. Raises Rejected where the question
+    itself or all of its answers are longer.
     """
     template = TEMPLATES[kind]
     text = template.write(shot, question)
@@ -109,11 +107,11 @@ def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, 
 
 
 def encode_golds(text: str, ids: np.ndarray, answers: Sequence[str], encode: Encode, room: int) -> tuple[Gold, ...]:
-    """The `answers` after a prompt of this `text` and these `ids`, those of at most `room` tokens.
+    """The `answers` of at most `room` tokens after a prompt of this `text` and these `ids`.
 
-    Their ids are those that follow the prompt's where both are encoded together. Where a tokenizer
-    joins the end of the prompt to the answer, the answer is encoded by itself: the model is given
-    the prompt as it is when it has to go on from it. Raises Rejected where no answer fits.
+    Their ids are those that follow the prompt's when both are encoded together. Where a tokenizer
+    joins the end of the prompt to the answer, the answer is encoded alone: the model always gets
+    the prompt as when it generates. Raises Rejected where no answer fits.
     """
     golds, longest = [], 0
     for answer, whole in zip(answers, encode([f"{text} {answer}" for answer in answers]), strict=True):
@@ -129,17 +127,17 @@ def encode_golds(text: str, ids: np.ndarray, answers: Sequence[str], encode: Enc
 
 
 def likeliest(golds: Sequence[Gold], nats: Sequence[float]) -> tuple[Gold, float]:
-    """The accepted answer with the least bits per byte, and its bits: the sum of -log2 p over its
+    """The accepted answer with the fewest bits per byte, and its bits: the sum of -log2 p over its
     tokens; `nats` are the negative log-likelihoods.
 
-    Bits are kept to four places: beyond them fp32 differs by the size of a batch.
+    Bits are rounded to four decimals: further ones depend on the batch size in fp32.
     """
     bits = [round(one / math.log(2), 4) for one in nats]
     return min(zip(golds, bits, strict=True), key=lambda pair: pair[1] / pair[0].bytes)
 
 
 def read_prediction(text: str) -> str:
-    """The part of a continuation that counts: up to the first line end, stripped of white space."""
+    """The prediction in a continuation: its first line, stripped of white space."""
     return text.split("\n", 1)[0].strip()
 
 
@@ -149,8 +147,8 @@ def normalise(answer: str) -> str:
 
 
 def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
-    """Whether a prediction equals any of the answers: in every character, and after `normalise`. An
-    answer of which normalising leaves nothing, such as "?", counts as it is.
+    """Whether a prediction equals any of the answers exactly, and after `normalise`. An answer that
+    `normalise` makes empty, such as "?", is compared as it is.
     """
     exact = prediction in answers
     own = normalise(prediction)
@@ -159,7 +157,7 @@ def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
 
 @dataclass(frozen=True)
 class Task:
-    """The prompts of one task, and the account of its files."""
+    """The prompts of one task, and the report on its files."""
 
     name: str
     prompts: list[Prompt]
@@ -176,10 +174,10 @@ def build_task(
     room: int,
     faults: Rejects,
 ) -> Task:
-    """The prompts of `items` in at most `room` tokens each, their examples drawn from `shots`.
+    """The prompts of `items` in at most `room` tokens each, with examples drawn from `shots`.
 
-    `faults` has the records that were no question, and gets the questions that do not fit. Errors:
-    more of them than are allowed, no question, no shot.
+    `faults` has the invalid records, and gets the questions that do not fit. Errors: more of them
+    than are allowed, no question, no shot.
     """
     if not items or not shots:
         raise InputError(

@@ -1,8 +1,8 @@
-"""Task files in their published formats: records become questions with their accepted
-answers, or a reason why not.
+"""Task files in their published formats: records become questions with their accepted answers, or
+are rejected with a reason.
 
-The formats are JSON lines, one JSON array, TriviaQA's official object of `Data`, parquet (the hub's
-form) and plain text with a passage to a line (LAMBADA's own form).
+The formats are JSON lines, one JSON array, TriviaQA's official object with `Data`, parquet (as on
+the hub) and plain text with one passage per line (LAMBADA's release).
 """
 
 import io
@@ -26,8 +26,8 @@ DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()"]+))\)')
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked and the `answers` that count as right, the first of them the one a shot shows.
-    `place` is file and line, `identity` the record's own id, or its number where it has none.
+    """A question and its accepted `answers`, the first of which a shot shows. `place` is file and
+    line, `identity` the record's own id, or its number where it has none.
     """
 
     identity: str
@@ -51,7 +51,7 @@ def parse_question(record: object) -> tuple[str, tuple[str, ...]]:
 
 
 def parse_passage(record: object) -> tuple[str, tuple[str, ...]]:
-    """A LAMBADA passage without its last word, and that (Paperno et al. 2016). Raises Rejected."""
+    """A passage of LAMBADA (Paperno et al. 2016) and its last word. Raises Rejected."""
     text = _first_field(record, ("text",), "passage")
     if not isinstance(text, str):
         raise Rejected("another schema", f"the passage is {type(text).__name__}, not a string")
@@ -78,7 +78,7 @@ def _first_field(record: object, names: Iterable[str], what: str) -> object:
 
 
 def _answers(value: object) -> list[str]:
-    """Accepted answers of one record, the canonical one first; what is no such thing gives none."""
+    """Accepted answers of one record, the canonical one first; none where the value has none."""
     if isinstance(value, str):
         described = [quoted or plain for quoted, plain in DESCRIPTION.findall(value)]
         return [text.replace('\\"', '"') for text in described] or [value]
@@ -93,7 +93,7 @@ def _answers(value: object) -> list[str]:
 
 def read_records(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
     """Records of one unpacked task file, each with its line (of parquet: its row); a record may be
-    a Rejected. Errors: a file that is no parquet though its name says so, or one that is no text.
+    a Rejected. Errors: a .parquet file that is none; another file that is not text.
     """
     if name.endswith(".parquet"):
         try:
@@ -121,7 +121,7 @@ def read_records(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
 
 
 def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
-    """Elements of a JSON array, or of an object's array `Data`, with the lines they begin on."""
+    """Elements of a JSON array, or of an object's array `Data`, with the lines where they begin."""
     try:
         text = raw.decode("utf-8")
         content = json.loads(text)
@@ -142,7 +142,7 @@ def _read_array(raw: bytes, name: str) -> Iterator[tuple[int, object]]:
 
 
 def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, faults: Rejects) -> Iterator[Question]:
-    """The questions of a file called `name`; what is none goes to `faults`."""
+    """The questions of a file called `name`; invalid records go to `faults`."""
     for number, (line, record) in enumerate(records):
         faults.records += 1
         try:
@@ -157,7 +157,7 @@ def take_questions(records: Iterable[tuple[int, object]], name: str, kind: str, 
 
 
 def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
-    """The questions of one file, which lies here or at an address."""
+    """The questions of one file, local or at an address."""
     if "://" not in path and not Path(path).is_file():
         raise InputError(f"There is no task file {path}; set items and shots of the task under downstream.tasks.")
     with open_stream(path) as stream:
@@ -169,7 +169,7 @@ def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
 
 
 def origin(source: str | None) -> dict | None:
-    """Which version was read: the place and, of a file here, the digest."""
+    """The version that was read: the place and, of a local file, the digest."""
     if source is None:
         return None
     return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})

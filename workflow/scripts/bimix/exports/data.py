@@ -1,7 +1,7 @@
-"""What a training run has of each domain: files or prefixes with their sizes, by the domain's name.
+"""data.json: the files or prefixes of each domain that a training run reads, with their sizes.
 
-docs/export.md says what data.json holds, with an example. Of a dataset of the workflow's own it is
-made from its raw files, or its rows of tokens.
+docs/export.md describes it with an example. For a dataset of the workflow it is made from the raw
+files or from the token rows.
 """
 
 import math
@@ -20,13 +20,13 @@ Amount = Annotated[float, Field(gt=0), AfterValidator(lambda value: int(value) i
 
 
 class Block(BaseModel):
-    """An object of data.json: values of another type and unknown keys are refused."""
+    """An object of data.json; wrong types and unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class File(Block):
-    """A file, folder or prefix as the consumer calls it; `size` in the unit of its domain."""
+    """A file, folder or prefix under the consumer's name; `size` in the unit of its domain."""
 
     path: str = Field(min_length=1, pattern=r"^[^\x00-\x1f]*$")
     size: Amount | None = None
@@ -38,7 +38,7 @@ class File(Block):
 
 
 class Domain(Block):
-    """The files of a domain and how much text they hold; bytes only share a weight between them."""
+    """The files of a domain and how much text they hold; bytes only divide a weight among them."""
 
     train: list[File] = Field(min_length=1)
     validation: list[File] = []
@@ -48,7 +48,7 @@ class Domain(Block):
 
 
 class Document(Block):
-    """data.json. A record of the files is a document or a sample of `sequence_length` tokens."""
+    """data.json. A record is a document or a sample of `sequence_length` tokens."""
 
     domains: dict[str, Domain] = Field(min_length=1)
     sequence_length: Annotated[Amount, Field(multiple_of=1)] | None = None
@@ -66,7 +66,7 @@ class Document(Block):
 
 
 class Data(Document):
-    """All domains; `name` is that of the file, for sentences."""
+    """All domains; `name` is that of the file, for messages."""
 
     name: str
 
@@ -76,7 +76,7 @@ class Data(Document):
         return [file.path for domain in self.domains.values() for file in domain.validation]
 
     def pool(self, name: str) -> float | None:
-        """Unique tokens of a domain, as it says or by its sizes; None where neither does."""
+        """Unique tokens of a domain, as stated or from its sizes; None where neither is known."""
         domain = self.domains[name]
         if domain.unique_tokens is not None:
             return domain.unique_tokens
@@ -87,7 +87,7 @@ class Data(Document):
 
 
 def as_data(content: Mapping, name: str) -> Data:
-    """The content of data.json, checked. Errors: the first value that is wrong, by its key."""
+    """The checked content of data.json. Errors: the first wrong value, with its key."""
     try:
         return Data(name=name, **dict(Document.model_validate(content)))
     except ValidationError as failure:
@@ -109,11 +109,11 @@ def _refuse(failure: ValidationError, name: str) -> NoReturn:
 
 
 def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.DataFrame) -> dict:
-    """data.json of raw files, which share their domain's tokens by their bytes.
+    """data.json of raw files, among which a domain's tokens are divided by bytes.
 
     `train`, `validation`: the token indices, with the columns domain, path, tokens, records. A
-    document of a raw file is a record, whatever is held out of it and however it is cut.
-    Errors: a shard whose records name their own domains.
+    record is a document of a raw file, even where a part of it is held out or it is cut. Errors: a
+    shard whose records name their own domains.
     """
     counts = _counts(train, "records")
     domains = {name: {"train": [], "validation": [], "unit": "bytes"} for name in counts}
@@ -125,7 +125,7 @@ def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.Da
             )
         if shard.domain in domains:
             split = "validation" if shard.split == "validation" else "train"
-            # a file far away has no size
+            # a remote file has no known size
             domains[shard.domain][split] += [
                 {"path": path} if "://" in path else {"path": path, "size": os.path.getsize(path)}
                 for path in shard.files

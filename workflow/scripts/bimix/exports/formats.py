@@ -1,15 +1,15 @@
-"""The formats by name. What a format looks like is its template, `templates/{name}{ending}.j2`."""
+"""The export formats by name; each has a template, `templates/{name}{ending}.j2`."""
 
 from typing import NamedTuple
 
 
 class Format(NamedTuple):
-    """`sources`: what has weights, files or domains. `records`: whether a weight is a share of
-    records, however long they are, and not of tokens or of samples of equal length.
+    """`sources`: whether files or domains have weights. `records`: whether a weight is a share of
+    records of any length, and not of tokens or of samples of equal length.
 
-    `counted`: whether tokens of run and pools must be known; `zero`: whether domains of proportion
-    0 stay in it; `text`: whether its consumer reads raw text, and not only what a tool of its own
-    made of it; `stages`: whether it holds a mixture in stages.
+    `counted`: whether the tokens of run and pools must be known; `zero`: whether domains of
+    proportion 0 stay in it; `text`: whether the consumer reads raw text, and not only the output of
+    its own preprocessing; `stages`: whether it holds a mixture in stages.
     """
 
     ending: str

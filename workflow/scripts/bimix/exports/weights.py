@@ -1,5 +1,5 @@
-"""From the proportions of a mixture, which are shares of the tokens, to the weights that a consumer
-draws by: in its unit, of files or of domains, in decimals that sum to 1.
+"""Converts the proportions of a mixture, which are shares of tokens, to the sampling weights of a
+consumer: in its unit, of files or of domains, as decimals that sum to 1.
 """
 
 import math
@@ -23,7 +23,7 @@ COUNTS = 64  # sequences of the rarest domain in a block: rounding then moves it
 
 @dataclass(frozen=True)
 class Part:
-    """One file of a domain, or all, with its weight in the mixture and a label of its own."""
+    """One file of a domain, or all its files, with a weight in the mixture and a unique label."""
 
     domain: str
     files: Sequence[File]
@@ -41,11 +41,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Export:
-    """A mixture, the data that it is made of, and the format that it is exported in.
+    """A mixture, its data, and the format of the export.
 
-    `shares`: the proportions without those that are 0; `run_tokens` and the tokens of `pools` are
-    None where they are not known. `dropped`: the domains of proportion 0. `first`: updates of the
-    run before this mixture's, where it is a stage; `run_tokens` are then the stage's.
+    `shares`: the proportions above 0; `dropped`: the domains of proportion 0. `run_tokens` and the
+    tokens of `pools` are None where they are not known. Of a stage `first` is the number of updates
+    before it, and `run_tokens` are the stage's.
     """
 
     format: str
@@ -62,9 +62,9 @@ class Export:
 
     @cached_property
     def drawn(self) -> dict[str, float]:
-        """Weights of the domains in the format's unit, of any sum.
+        """Weights of the domains in the format's unit, not normalised.
 
-        Errors: what a record is, or how many tokens a document has, is not known.
+        Errors: the kind of record, or the number of tokens of a document, is not known.
         """
         data = self.data
         if self.form.records and data.records is None:
@@ -82,7 +82,7 @@ class Export:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """A part a domain, or a file by its share of the size. Errors: a file without a size."""
+        """A part per domain, or per file by its share of bytes. Errors: a file without a size."""
         domains = self.data.domains
         if self.form.sources == "domains":
             weights = decimals(self.drawn, DECIMALS)
@@ -116,7 +116,7 @@ class Export:
         return {part.label: part.weight for part in self.parts}
 
     def epochs(self, domain: str) -> float | None:
-        """How often the run reads a domain; None where run or pool are not known."""
+        """Epochs of a domain in the run; None where the tokens of run or pool are not known."""
         if self.run_tokens is None or self.pools[domain] is None:
             return None
         return self.shares[domain] * self.run_tokens / self.pools[domain]
@@ -127,18 +127,18 @@ class Export:
 
     @property
     def most_epochs(self) -> float | None:
-        """The epochs of the domain that is read most often; None where one's are not known."""
+        """The most epochs of any domain; None where those of one are not known."""
         epochs = [self.epochs(domain) for domain in self.shares]
         return None if None in epochs else max(epochs)
 
     @property
     def whole_epochs(self) -> int | None:
-        """Whole epochs, with MARGIN, in which no domain ends before the run; None likewise."""
+        """Whole epochs, with MARGIN, that suffice for all domains; None as in `most_epochs`."""
         return None if self.most_epochs is None else max(1, math.ceil(self.most_epochs * MARGIN))
 
     @property
     def run_records(self) -> int | None:
-        """Records of the run; None where its tokens, or the tokens of a sample, are not known."""
+        """Records of the run; None where its tokens, or those of a sample, are not known."""
         tokens = self.data.sequence_length if self.data.records == "samples" else 1
         if self.run_tokens is None or tokens is None:
             return None
@@ -146,9 +146,9 @@ class Export:
 
     @property
     def block(self) -> int:
-        """Sequences of a block of Levanter, in which a domain has its weight of them, rounded down:
-        the rarest should have COUNTS, as far as Levanter allows (src/levanter/data/mixture.py at
-        4ce7cf98).
+        """The block size of Levanter, in sequences. Levanter rounds each domain's number in a block
+        down, so the rarest should have COUNTS, as far as Levanter allows
+        (src/levanter/data/mixture.py at 4ce7cf98).
         """
         wanted, rarest = BLOCK, min(part.weight for part in self.parts)
         while rarest * wanted < COUNTS and wanted < MOST:
@@ -165,11 +165,11 @@ def staged(
     run_tokens: float | None,
     run_steps: int | None,
 ) -> list[Export]:
-    """An export for each stage of a mixture, which came from `source`; `known` are pools that go
-    before those of the data, if there are any.
+    """An export for each stage of a mixture, which came from `source`; `known` pools, if given,
+    replace those of the data.
 
-    Errors: a format that holds one mixture; a domain without files, or without known tokens; where
-    stages begin is not known.
+    Errors: stages in a format without stages, or with unknown beginnings; a domain without files,
+    or without known tokens.
     """
     firsts, steps = (0,), 1
     if len(mixture.stages) > 1:

@@ -1,7 +1,7 @@
 """Writes a mixture by its format's template (Jinja2, `templates/`).
 
 A template may write a value only through a filter that quotes it, or that refuses what the format
-cannot hold; the environment ends on any other. Jinja's own escaping is for HTML, and off.
+cannot hold; any other value raises an error. Jinja's own escaping, for HTML, is off.
 """
 
 import csv
@@ -22,7 +22,7 @@ from bimix.errors import InputError
 from bimix.exports.data import Data
 from bimix.exports.weights import DECIMALS, Export, Part
 
-# Endings of files by the builder of Hugging Face datasets that reads them, also where packed.
+# The builder of Hugging Face datasets for each file ending, packed or not.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
 SHARES_ALONE = ("megatron", "megatron-file", "megatron-splits", "nanotron")
 PACKED = r"(\.(gz|zst|xz|bz2))?"
@@ -30,27 +30,27 @@ TEXT = r"\.(jsonl?|ndjson|te?xt)(\.\w+)?$"
 
 
 class Written(NamedTuple):
-    """The text of an export, and what its user must know."""
+    """The text of an export, and remarks for the user."""
 
     text: str
     remarks: tuple[str, ...] = ()
 
 
 class Quoted(str):
-    """Text that may be written as it stands."""
+    """Text that may be written as it is."""
 
 
 class Missing(StrictUndefined):
-    """A name that a template does not have; a literal of it is an error, too."""
+    """A name that a template does not define; to quote it is an error, too."""
 
     __repr__ = StrictUndefined.__str__
 
 
 def write(stages: Sequence[Export]) -> Written:
-    """A mixture in its format; several exports are its stages. Remarks are what is left out, what
-    is not named, and what the consumer does with it.
+    """A mixture in its format; several exports are its stages. Remarks name what is left out, what
+    the mixture does not name, and what the consumer does with the file.
 
-    Errors: what the format needs is not known; a path that it cannot hold.
+    Errors: a number that the format needs is not known; a path that it cannot hold.
     """
     export, remarks = stages[0], []
     if export.form.counted and export.run_tokens is None:
@@ -77,10 +77,10 @@ def write(stages: Sequence[Export]) -> Written:
 
 
 def blanks(domains: Sequence[str]) -> dict[str, str]:
-    """{format: its text with marks} of the formats that are shares and paths alone, for a page that
-    fills them in: @@d0@@ is the first domain's weight as a decimal, @@w0@@ as a number, @@p0@@ its
-    path. A mark is a weight until then: small enough that its two ways differ, none a beginning of
-    another.
+    """{format: its text with marks} of the formats that consist of shares and paths alone, for a
+    page that fills them in: @@d0@@ is the first domain's weight as a decimal, @@w0@@ as a number,
+    @@p0@@ its path. Weights stand in for the marks first: so small that the two notations differ,
+    and none a prefix of another.
     """
     marks = {name: (10_001 + 10 * k) / 10**DECIMALS for k, name in enumerate(domains)}
     data = Data(name="", domains={name: {"train": [f"path/{k}/of"]} for k, name in enumerate(domains)})
@@ -97,7 +97,7 @@ def blanks(domains: Sequence[str]) -> dict[str, str]:
 
 
 def _unread(export: Export) -> list[str]:
-    """Sentences: domains left out, data not in the mixture, what the consumer cannot read."""
+    """Remarks: domains left out, data not in the mixture, files that the consumer cannot read."""
     data, said = export.data, []
     if export.dropped and not export.form.zero:
         said.append(f"Left out, for their proportion is 0: {', '.join(export.dropped)}.")
@@ -115,7 +115,7 @@ def _unread(export: Export) -> list[str]:
 
 
 def overview(stages: Sequence[Export]) -> str:
-    """The table of shares (in each stage), tokens and epochs of the whole run."""
+    """A table of the shares (of each stage), tokens and epochs of the whole run."""
     titles = ["share"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
     rows = [("domain", *titles, "run tokens", "unique tokens", "epochs")]
     for name in sorted({name for stage in stages for name in stage.shares}):
@@ -142,7 +142,7 @@ def _finalize(value: object) -> object:
 
 
 def _python(value: object) -> Quoted:
-    """A literal of Python."""
+    """A Python literal."""
     return Quoted(pprint.pformat(value, width=100, sort_dicts=False))
 
 
@@ -151,7 +151,7 @@ def _json(value: object) -> Quoted:
 
 
 def _yaml(value: str | float) -> Quoted:
-    """A scalar of YAML on one line, as a key or a value."""
+    """A YAML scalar on one line, as a key or a value."""
     style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
     text = yaml.safe_dump(value, allow_unicode=True, width=float("inf"), default_style=style)
     return Quoted(text.removesuffix("\n").removesuffix("\n..."))
@@ -173,7 +173,7 @@ def _refuse(context: Context, path: str, reason: str) -> NoReturn:
     raise InputError(f"{context['data'].name}: the path {path!r} cannot be exported: {reason}.")
 
 
-# What a format cannot hold in a path, and why, by the filter that refuses it.
+# Characters that a format cannot hold in a path, and why, by the filter that refuses them.
 PATHS = {
     "prefix": {
         r"^\s|\s$": "Megatron strips blanks around a prefix",
@@ -204,7 +204,7 @@ def _refusing(name: str) -> Callable[[Context, str], str]:
 
 @pass_context
 def _builder(context: Context, paths: Sequence[str]) -> str:
-    """The builder of datasets that reads all of the paths: each by its ending."""
+    """The builder of datasets that reads all the paths, by their endings."""
     found = []
     for path in paths:
         endings = (name for name, ending in BUILDERS.items() if re.search(rf"\.({ending}){PACKED}$", path))

@@ -1,8 +1,8 @@
 """Mixtures by a rule, without a law: the rules that a search has to beat.
 
-By the tokens of the domains (`temperature`, `unimax`), and by hand for wanted domains: read these a
-number of epochs, and mix the rest in the shares of the reference, alike (`uniform`), or by how well
-their text predicts the wanted ones (`kin`).
+`temperature` and `unimax` use the tokens of the domains. The others read the wanted domains for a
+number of epochs and mix the rest by the shares of the reference, equally (`uniform`), or by how
+well their text predicts the wanted text (`kin`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,26 +11,26 @@ import numpy as np
 
 from bimix.errors import InputError
 
-# Of the run, for the wanted domains together: the others are read, too.
+# The largest share of the run for all wanted domains together, so that the others are read, too.
 MOST_WANTED = 0.8
-# Mixtures are ranked without a run by the sum of log(share + this) over the wanted domains: one
-# that is left out is not lost without end.
+# Without runs, mixtures are ranked by the sum of log(share + this) over the wanted domains; the
+# constant keeps the score of a mixture that leaves one out finite.
 SHARE_FLOOR = 0.003
 SOFTNESS = 0.5  # nats of a gap of cross-entropy that divide the weight of a domain by e, of `kin`
 HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below rounding
 
 
 def temperature(tokens: np.ndarray, exponent: float) -> np.ndarray:
-    """Shares (m,) of tokens (m,), raised to an exponent: 1 keeps them, 0 makes all equal (mT5, Xue
-    et al. 2021, Sec. 3.1, has 0.3).
+    """Token shares (m,) of tokens (m,), raised to an exponent and normalised: 1 keeps them, 0 makes
+    all equal (mT5, Xue et al. 2021, Sec. 3.1, uses 0.3).
     """
     powers = (np.asarray(tokens, dtype=float) / np.max(tokens)) ** exponent
     return powers / powers.sum()
 
 
 def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndarray:
-    """Shares (m,) as equal as they can be where no domain is read more than `most_epochs` times
-    (UniMax, Chung et al. 2023). A run that reads all text more often has the shares of the tokens.
+    """Shares (m,) as equal as possible with at most `most_epochs` epochs of each domain (UniMax,
+    Chung et al. 2023); the token shares where the run reads all text more often than that.
     """
     tokens = np.asarray(tokens, dtype=float)
     most_epochs = max(most_epochs, run_tokens / tokens.sum())
@@ -39,8 +39,8 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
 
 
 def equal(lower: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
-    """Amounts (m,) within bounds that are as equal as they can be and sum to `total`, or to what
-    the bounds allow: one level for all, which rises through the bounds.
+    """Amounts (m,) within bounds that are as equal as possible and sum to `total`, or to the
+    nearest sum that the bounds allow: one level for all, clipped to the bounds.
     """
     levels = np.sort(np.concatenate([lower, upper]))
     sums = np.clip(levels[:, None], lower, upper).sum(axis=1)
@@ -48,8 +48,8 @@ def equal(lower: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
 
 
 def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses: Sequence[str]) -> np.ndarray:
-    """Which of the training domains (m,) an objective wants: those whose loss weighs; where all
-    losses weigh, those above the mean.
+    """The mask (m,) of training domains that an objective wants: those whose loss has a weight;
+    where all losses have one, those above the mean weight.
 
     `losses`: the names of all loss domains. No weights, or equal ones, want none.
     """
@@ -67,13 +67,13 @@ def wanted(
     lower: np.ndarray | None = None,
     upper: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Shares (m,) of a run: `epochs` x tokens / `run_tokens` of the wanted domains (a mask (m,)),
-    the others by `rest` (m,), in any unit.
+    """Shares (m,) of a run: `epochs` x tokens / `run_tokens` for the wanted domains (a mask (m,)),
+    and the remainder in proportion to `rest` (m,), in any unit.
 
-    Bounds (m,) hold for all. The wanted domains have 80 % of the run together at most: where that
-    cuts them, as equal parts as `epochs` of each allow. No other domain is read more often than
-    `epochs` times, unless the run is too long for that. Errors: the bounds, or a rest of nothing,
-    leave no mixture.
+    Bounds (m,) hold for all. The wanted domains together get at most 80 % of the run; if they would
+    get more, they share it as equally as `epochs` of each allow. No other domain is read more often
+    than `epochs` times, unless the run is too long for that. Errors: no mixture satisfies the
+    bounds, or `rest` is 0 for all others.
     """
     m = len(tokens)
     lower = np.zeros(m) if lower is None else np.asarray(lower, dtype=float)
@@ -100,11 +100,11 @@ def wanted(
 
 def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float = SOFTNESS) -> np.ndarray:
     """Weights (m,) of domains by how well their text predicts wanted text: the mean over the wanted
-    of exp(-gap / softness).
+    domains of exp(-gap / softness).
 
-    `cross_entropies` (d, m) nats per token of wanted loss domain i under a model of domain j;
-    `own` (d,) the column of the domain itself, -1 where nothing trains on it: then the gap is to
-    the best of all.
+    `cross_entropies` (d, m): nats per token of wanted loss domain i under a model of domain j;
+    `own` (d,): the column of the domain itself, from which the gap is taken, or -1 where nothing
+    trains on it: then the gap is from the lowest of its row.
     """
     base = np.where(own >= 0, cross_entropies[np.arange(len(own)), own], cross_entropies.min(axis=1))
     return np.exp(-(cross_entropies - base[:, None]) / softness).mean(axis=0)
@@ -119,6 +119,6 @@ def within(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
         short = np.minimum(10**scale * shares, room).sum(axis=1, keepdims=True) < left
         low, high = np.where(short, scale, low), np.where(short, high, scale)
     filled = np.minimum(10**high * shares, room)
-    # The last digits: what is above 1 leaves those that have something above their lower bound.
+    # Rounding: an excess over 1 is taken from domains that are above their lower bounds.
     total = filled.sum(axis=1, keepdims=True)
     return lower + filled * np.divide(left, total, out=np.ones_like(total), where=total > 0)

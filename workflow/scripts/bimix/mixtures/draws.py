@@ -1,9 +1,8 @@
-"""RegMix's random mixtures around the token shares (Liu et al. 2024): what a swarm of
-small runs is trained on.
+"""RegMix's random mixtures around the token shares (Liu et al. 2024), for a swarm of small runs.
 
-The released code reads so. The prior is token shares^0.5, scaled to a sum of one. Each draw takes
-one of 15 strengths, log-spaced from 0.1 to 5, and then Dirichlet(strength x prior). A draw that
-gives a domain more than 15 times its token share is thrown away. What is below 2e-4 becomes 0, and
+As in the released code, the prior is token shares^0.5, scaled to a sum of one. Each draw takes one
+of 15 concentrations, log-spaced from 0.1 to 5, and then Dirichlet(concentration x prior). A draw
+that gives a domain more than 15 times its token share is rejected. Shares below 2e-4 become 0, and
 the rest is scaled to a sum of one. (The code then rounds to multiples of 2e-4, which is left out:
 sums would no longer be one.)
 """
@@ -34,13 +33,13 @@ def most(token_shares: np.ndarray) -> np.ndarray:
 
 
 def strengths(between: Sequence[float]) -> np.ndarray:
-    """The 15 strengths from the least to the greatest: the stronger, the nearer to the centre."""
+    """The 15 Dirichlet concentrations, ascending; draws of higher ones are closer to the centre."""
     return np.geomspace(*between, 15)
 
 
 def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """Mixture `number` (m,) of the swarm of `seed`: the same however many others are drawn. Errors:
-    no draw of 100,000 stays below the largest proportions.
+    """Mixture `number` (m,) of the swarm of `seed`, independent of the other draws. Errors: no draw
+    of 100,000 stays below the largest proportions.
     """
     centre, upper = prior(token_shares), most(token_shares)
     draw = np.random.default_rng([seed, number])
@@ -55,7 +54,7 @@ def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[
 
 
 def simulated(token_shares: np.ndarray, count: int, seed: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """About `count` draws (n, m) before any is thrown away, of each strength equally often."""
+    """About `count` draws (n, m) before rejection, the same number of each concentration."""
     centre, draw = prior(token_shares), np.random.default_rng(seed)
     taken = strengths(between)
     each = -(-count // len(taken))
@@ -69,7 +68,7 @@ def trimmed(shares: np.ndarray) -> np.ndarray:
 
 
 def check_drawn(names: list[str], domains: list[str], proportions: np.ndarray) -> None:
-    """Refuse a swarm (n, m) in which a domain never occurs: its effect has no answer."""
+    """Refuse a swarm (n, m) in which a domain never occurs: its effect cannot be estimated."""
     never = [domain for domain, largest in zip(domains, proportions.max(axis=0), strict=True) if largest == 0]
     if never:
         raise InputError(

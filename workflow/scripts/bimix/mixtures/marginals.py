@@ -1,5 +1,5 @@
-"""Marginals: sums of the shares of groups of domains that are kept as they are, such as the share
-of a topic over all of its quality tiers.
+"""Marginals: fixed sums of the shares of groups of domains, such as the share of a topic over all
+of its quality tiers.
 
 A group is a pattern of names, in which * is any text: `*:games`, `web:*`, or one domain.
 """
@@ -19,9 +19,9 @@ KEPT = 1e-3  # a sum that is missed by less is kept: tables are often rounded
 
 
 def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Which domains each marginal sums (q, m), of 0 and 1, and the sums (q,).
+    """The 0-1 matrix (q, m) of the domains in each marginal, and the sums (q,).
 
-    Errors: a pattern of no domain, a share that is none, sums that no shares have.
+    Errors: a pattern that matches no domain, a sum outside 0 to 1, sums that exclude each other.
     """
     rows = np.zeros((len(marginals), len(domains)))
     for row, (pattern, share) in zip(rows, marginals.items(), strict=True):
@@ -37,8 +37,8 @@ def rows_of(marginals: Mapping[str, float], domains: Sequence[str]) -> tuple[np.
 
 
 def _check_sums(names: list[str], rows: np.ndarray, sums: np.ndarray) -> None:
-    """Errors: a row (1 + q, m), of which the first sums all domains, follows from others, and its
-    sum contradicts theirs by more than ROUNDING.
+    """Errors: one of the rows (1 + q, m), the first of which sums all domains, is a combination of
+    others, and its sum contradicts theirs by more than ROUNDING.
     """
     if np.abs(rows @ np.linalg.lstsq(rows, sums, rcond=None)[0] - sums).sum() <= ROUNDING:
         return
@@ -56,17 +56,15 @@ def _check_sums(names: list[str], rows: np.ndarray, sums: np.ndarray) -> None:
 
 
 def missed(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """By how much mixtures (..., m) miss the worst of the sums (...), 0 where it is less than
-    KEPT.
-    """
+    """The largest deviation (...) of mixtures (..., m) from the sums; 0 where it is below KEPT."""
     worst = np.abs(shares @ rows.T - sums).max(axis=-1)
     return np.where(worst < KEPT, 0.0, worst)
 
 
 def raked(shares: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Mixtures (n, m) whose groups are scaled, one after the other, until all have their sums
-    (Deming & Stephan 1940). A share of 0 becomes a small one first: with too many of them nothing
-    has the sums. Errors: none has these sums.
+    """Mixtures (n, m) scaled group by group until all groups have their sums (iterative
+    proportional fitting, Deming & Stephan 1940). Shares of 0 are raised to a small one first: too
+    many zeros may make the sums impossible. Errors: it does not converge to these sums.
     """
     shares = np.where(rows[sums <= 0].any(axis=0), 0.0, np.maximum(shares, LEAST / rows.shape[1]))
     steps = [*((row, wanted) for row, wanted in zip(rows, sums, strict=True)), (np.ones(shares.shape[1]), 1.0)]

@@ -2,10 +2,10 @@
 
 A mixture is a file {domain: proportion}, or {"stages": [{"share": s, "mixture": {domain:
 proportion}}, ...]}, whose shares of the run's tokens sum to one. A stage begins at a whole update:
-at the shares before it, together, times the run's updates, rounded to the nearest.
+the sum of the shares before it times the run's updates, rounded to the nearest.
 
-Proportions are whole millionths and sum to exactly one, however a mixture was made. So digits that
-no run can use, and that differ from one processor to another, define no run.
+Proportions are whole millionths and sum to exactly one. Further digits, which no run can use and
+which differ from one processor to another, must not define another run.
 """
 
 import math
@@ -29,7 +29,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Stage(NamedTuple):
-    """A share of the run's tokens, and the {domain: proportion} that they are of."""
+    """A share of the run's tokens and its {domain: proportion}."""
 
     share: float
     proportions: dict[str, float]
@@ -37,19 +37,19 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Mixture:
-    """The stages of a run in order, mostly one; `as_mixture`, `read` and `parse` round it."""
+    """The stages of a run in order, mostly one; `as_mixture`, `read` and `parse` round them."""
 
     stages: tuple[Stage, ...]
 
     @classmethod
     def read(cls, path: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
-        """The mixture in a file of JSON, or in JSON itself. Errors: none there; as `parse`."""
+        """The mixture in a JSON file, or in JSON text. Errors: there is none; those of `parse`."""
         return cls.parse(*read_object(path), domains)
 
     @classmethod
     def parse(cls, document: object, source: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
-        """The mixture of a document, which came from `source`. Errors: it is no mixture of
-        `domains` (None: of any), and has no stages that are; shares do not sum to one.
+        """The mixture of a document, which came from `source`. Errors: neither a mixture of
+        `domains` (None: of any) nor stages of such; shares that do not sum to one.
         """
         if not is_staged(document):
             return cls((Stage(1.0, _parsed(document, source, domains)),))
@@ -74,17 +74,17 @@ class Mixture:
         return cls(tuple(stages))
 
     def write(self, path: Path | str) -> None:
-        """Write it as JSON that `read` takes."""
+        """Write the mixture as JSON, for `read`."""
         write_json(path, self.document())
 
     def document(self) -> dict:
-        """The mixture as written: of one stage, its proportions."""
+        """The mixture as written; of a single stage only its proportions."""
         if len(self.stages) == 1:
             return self.stages[0].proportions
         return {"stages": [{"share": stage.share, "mixture": stage.proportions} for stage in self.stages]}
 
     def flat(self) -> dict[str, float]:
-        """One number a key: {domain: proportion}; of stages with numbers and shares."""
+        """A flat dict {domain: proportion}; with stages the keys hold their numbers and shares."""
         if len(self.stages) == 1:
             return self.stages[0].proportions
         return {
@@ -94,7 +94,7 @@ class Mixture:
         }
 
     def only(self, source: Path | str) -> dict[str, float]:
-        """The {domain: proportion} of one stage. Errors: `source` has more."""
+        """The {domain: proportion} of a mixture of one stage. Errors: `source` has more stages."""
         if len(self.stages) > 1:
             raise InputError(
                 f"{source} is a mixture in {len(self.stages)} stages; one mixture for the whole run is needed here."
@@ -102,34 +102,34 @@ class Mixture:
         return self.stages[0].proportions
 
     def naming(self, domains: Sequence[str]) -> "Mixture":
-        """The same that names these domains too, with proportion 0."""
+        """The same mixture with these domains added at proportion 0."""
         complete = ((share, dict.fromkeys(domains, 0.0) | own) for share, own in self.stages)
         return Mixture(tuple(Stage(share, dict(sorted(own.items()))) for share, own in complete))
 
     def over(self, domains: Sequence[str]) -> np.ndarray:
-        """Proportions (stages, m) of these domains; 0 of one that is not named."""
+        """Proportions (stages, m) of these domains; 0 where one is not named."""
         return np.array([[stage.proportions.get(domain, 0.0) for domain in domains] for stage in self.stages])
 
 
 def is_staged(document: object) -> bool:
-    """Whether a document is meant as stages; `stages` may also be the name of a domain."""
+    """Whether a document has stages; `stages` may also be the name of a domain."""
     return isinstance(document, dict) and isinstance(document.get("stages"), list)
 
 
 def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> dict[str, float]:
-    """The {domain: proportion} in a file. Errors: as of `Mixture.read`; several stages."""
+    """The {domain: proportion} in a file. Errors: those of `Mixture.read`; several stages."""
     return Mixture.read(path, domains).only(path)
 
 
 def farthest(one: Mapping[str, float], other: Mapping[str, float]) -> tuple[str, float]:
-    """The domain whose proportions differ most, and by how much; 0 of one that is not named."""
+    """The domain whose proportions differ most, and by how much; a missing domain has 0."""
     apart = {domain: abs(one.get(domain, 0.0) - other.get(domain, 0.0)) for domain in {**one, **other}}
     domain = max(apart, key=apart.__getitem__)
     return domain, apart[domain]
 
 
 def as_mixture(domains: Sequence[str], weights: np.ndarray) -> Mixture:
-    """Weights (m,), 0 or more, as the proportions of a mixture of one stage, sorted by domain."""
+    """A mixture of one stage with proportions from weights (m,) of 0 or more, sorted by domain."""
     total = math.fsum(weights)
     shares = sorted((domain, float(weight) / total) for domain, weight in zip(domains, weights, strict=True))
     kept = decimals({domain: share for domain, share in shares if share >= LEAST}, DECIMALS)
@@ -140,10 +140,10 @@ def decimals(weights: Mapping[Key, float], digits: int) -> dict[Key, float]:
     """Positive weights scaled to sum to 1 and rounded to so many decimals, which sum to exactly 1;
     none becomes 0.
 
-    The largest remainders are rounded up, the first of equal ones. Remainders are equal to within a
-    thousandth of the last decimal: rounding errors in the weights decide nothing. So each comes to
-    one next to it; but where weights of less than one unit are raised to it, the largest gives what
-    the others cannot.
+    The largest remainders are rounded up, the first of equal ones. Remainders within a thousandth
+    of the last decimal count as equal, so that rounding errors in the weights decide nothing. Each
+    result is a neighbour of its exact value, except that the largest weight pays where weights
+    below one unit are raised to it.
     """
     units, total = 10**digits, math.fsum(weights.values())
     fine = {key: round(weight / total * units * FINE) for key, weight in weights.items()}
@@ -163,8 +163,8 @@ def softmax(entropies: np.ndarray) -> np.ndarray:
 
 
 def _parsed(mixture: object, source: Path | str, domains: Sequence[str] | None) -> dict[str, float]:
-    """The rounded {domain: proportion} of one stage, after what is no mixture of `domains` was
-    refused (those not named have proportion 0).
+    """The rounded {domain: proportion} of one stage; domains not named have proportion 0. Errors:
+    it is no mixture of `domains`.
     """
     if not isinstance(mixture, dict) or not mixture:
         raise InputError(f"{source}: a mixture is an object of domains and their proportions.")

@@ -1,4 +1,4 @@
-"""Pools: the rows of each domain that a run may read, all of them or a share."""
+"""Pools: the rows of each domain that a run may read, all of its rows or a share of them."""
 
 import argparse
 from pathlib import Path
@@ -11,13 +11,13 @@ from bimix.tables import read_table
 
 
 def pool_rows(rows: np.ndarray, share: float) -> np.ndarray:
-    """Rows (m,) that `share` of each domain's `rows` (m,) makes: rounded, 1 at least of any."""
+    """`share` of each domain's `rows` (m,), rounded; at least 1 where there are any."""
     kept = np.maximum(np.rint(share * np.asarray(rows)), 1).astype(np.int64)
     return np.where(np.asarray(rows) > 0, kept, 0)
 
 
 def pools(index: Path, share: float) -> dict[str, int]:
-    """{domain: tokens} for runs that get `share` of each domain's rows of a token index."""
+    """{domain: tokens} for runs that may read `share` of each domain's rows of a token index."""
     table = read_table(index).group_by("domain").agg(pl.col("rows", "tokens").sum()).sort("domain")
     rows, tokens = table["rows"].to_numpy(), table["tokens"].to_numpy()
     kept = pool_rows(rows, share) * (tokens // np.maximum(rows, 1))
@@ -25,14 +25,14 @@ def pools(index: Path, share: float) -> dict[str, int]:
 
 
 def add_pools(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the column `pool` of mixtures; without --tokens there is none."""
+    """Add the flags for the column `pool` of mixtures; without --tokens there is no such column."""
     parser.add_argument("--tokens", nargs="?", type=Path, help="token index, whose rows are the pools of the runs")
     parser.add_argument("--pool-share", type=float, default=1.0, help="the share of each domain's rows that a run has")
 
 
 def with_pools(mixtures: pl.DataFrame, index: Path | None, share: float) -> pl.DataFrame:
-    """A table of mixtures (mixture, domain, proportion) with the column `pool` where there is a
-    token index. Errors: a domain that the index does not hold.
+    """A table of mixtures (mixture, domain, proportion), with the column `pool` if there is a token
+    index. Errors: a domain that the index lacks.
     """
     if index is None:
         return mixtures
