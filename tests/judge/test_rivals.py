@@ -92,7 +92,7 @@ def test_left_out_intervals(tmp_path, law):
     estimate_intervals.main(arguments)
     table = pl.read_csv(tmp_path / "i.csv")
     assert set(table["kind"]) == {"left_out"}
-    assert set(table["quantity"]) == {"loss", "average_loss", "optimum_average_loss", "gain"}
+    assert set(table["quantity"]) == {"loss", "average_loss", "optimum_loss", "optimum_average_loss", "gain"}
     assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
     estimate_intervals.main([*arguments, "--resamples", "10", "--seed", "1"])
     both = pl.read_csv(tmp_path / "i.csv")

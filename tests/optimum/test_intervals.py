@@ -172,12 +172,15 @@ def test_rows_of_every_quantity() -> None:
     assert rows["average_loss", "there", 100, None] == pytest.approx((own.mean(), *plain))
     ends = np.array(left.ends(np.array([3.0]), best, 100, target, 0.5))[:, 0]
     assert rows["optimum_average_loss", "bimix", 100, None] == pytest.approx((3.0, *ends))
+    alone = np.array(left.ends(np.array([[3.0, np.nan]]), best, 100, None, 0.5))[:, 0]
+    assert rows["optimum_loss", "bimix", 100, "a"] == pytest.approx((3.0, *alone[:, 0]))
+    assert rows["optimum_loss", "bimix", 100, "b"] == (None, None, None)  # of share 0 the law defines no loss
     pair = np.array([own[0, 0], 3.0])
     gain = left.ends_of_gain(pair, np.concatenate([SHARES[1:2], best]), 100, target, 0.5)
     assert rows["gain", "there", 100, None] == pytest.approx((own[0, 0] - 3.0, *gain))
     assert set(table["level"]) == {0.5} and set(table["law"]) == {"bimix"}
     kinds = {kind: set(part["quantity"]) for (kind,), part in table.group_by("kind")}
-    assert kinds["left_out"] == {"loss", "average_loss", "optimum_average_loss", "gain"}
+    assert kinds["left_out"] == {"loss", "average_loss", "optimum_loss", "optimum_average_loss", "gain"}
     assert kinds["residuals"] == {"A", "alpha", "proportion"}
     bare = intervals(sought, 0.5, {}, None, left)
-    assert bare["quantity"].to_list() == ["optimum_average_loss"]
+    assert bare["quantity"].to_list() == ["optimum_loss", "optimum_loss", "optimum_average_loss"]

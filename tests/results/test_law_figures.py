@@ -145,6 +145,34 @@ def test_the_measured_change_stands_beside_the_predicted_one(results, tmp_path):
     assert "measured -10.00 %" in " ".join(shown.split()) and "measured, large, step 20" in shown
 
 
+def test_predicted_changes_are_those_at_the_run_of_the_optimum(tmp_path):
+    """At a step before the last one, with text that the run repeats and the fitted runs did not."""
+    flags, out = pair(tmp_path, "run", 8, 1), f"{tmp_path}/figure.svg"
+    fit_law.main(["--law", "transfer", *flags, "--out", f"{tmp_path}/law.json"])
+    law = ["--coefficients", f"{tmp_path}/law.json", "--baseline", "mine", "--baseline-mixture", BASELINE]
+    at = ["--step", "2000", "--run-tokens", "1e9", "--tokens", '{"code & co": 1e6, "law": 1e9, "web": 1e9}']
+    spans = [*law, *flags, *at, "--weights", '{"web": 1, "code & co": 1}', "--resamples", "2", "--level", "0.9"]
+    estimate_intervals.main([*spans, "--out", f"{tmp_path}/intervals.csv"])
+    table = pl.read_csv(tmp_path / "intervals.csv")
+    drawn = plot_optimum.predicted_losses(json.loads((tmp_path / "law.json").read_text()), table, "mine")
+    (gain,) = table.filter(pl.col("quantity") == "gain")["estimate"]
+    assert drawn[0, [0, 2]].mean() - drawn[1, [0, 2]].mean() == pytest.approx(gain)
+    losses = pl.read_parquet(flags[1]).with_columns(pl.col("mixture").replace({"run0": "mine", "run1": "found"}))
+    losses.write_csv(tmp_path / "losses.csv")
+    best = dict(table.filter(pl.col("quantity") == "proportion").select("domain", "estimate").iter_rows())
+    rows = [(name, *row) for name, own in (("mine", json.loads(BASELINE)), ("found", best)) for row in own.items()]
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
+    compared = ["--compared-losses", f"{tmp_path}/losses.csv", "--compared-mixtures", f"{tmp_path}/mixtures.csv"]
+    drawing = [*law, *compared, "--intervals", f"{tmp_path}/intervals.csv", "--weights", '{"web": 1, "code & co": 1}']
+    for model, step in (("small", "2,000"), ("large", "4,000")):
+        plot_optimum.main([*drawing, "--compared-model", "small", "--model", model, "--out", out])
+        shown = " ".join(texts(tmp_path / "figure.svg").replace("|", "").split())
+        assert f"measured, small, step {step}" in shown and "predicted, step 2,000" in shown
+        assert f"against mine: predicted {-100 * gain / drawn[0, [0, 2]].mean():+.2f} %" in shown
+    table.filter(pl.col("quantity") != "optimum_loss").write_csv(tmp_path / "intervals.csv")
+    refused("no losses at the optimum and at mine: write it", plot_optimum.main, [*drawing, "--out", out])
+
+
 def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     flags = pair(tmp_path, "last", 4, 1, STEPS[-1:])
     fit_law.main(["--law", "bimix", *flags, "--out", f"{tmp_path}/law.json"])

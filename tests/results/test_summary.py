@@ -132,6 +132,54 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         assert "&lt;quite&gt;" in page and "details of the summary" in page
 
 
+@pytest.mark.parametrize(
+    ("step", "model", "at", "outcome"),
+    [
+        ("200", "small", 200, "crossing"),
+        ("400", "small", 400, "m0"),
+        ("300", "small", 400, "m0"),
+        ("200", "large", 400, "m0"),
+    ],
+)
+def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
+    tmp_path, monkeypatch, step, model, at, outcome
+):
+    monkeypatch.chdir(tmp_path)
+    law = {
+        "law": "transfer",
+        "mixtures": ["m0", "m1"],
+        "steps": [100, 200, 400],
+        "domains": ["a", "b"],
+        "loss_domains": ["a", "b"],
+        "proportions_seen": {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}},
+        "warnings": [],
+    }
+    documents = {"law": law, "crossing": {"a": 0.6, "b": 0.4}, "m0": {"a": 0.5, "b": 0.5}}
+    for name, content in documents.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    span = {"law": "transfer", "step": int(step), "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
+    spans = [
+        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
+        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    losses = {"m0": (4.0, 3.0, 2.0), "crossing": (3.5, 2.5, 2.25)}  # which is lower until the last evaluation
+    rows = [
+        (name, one, domain, loss)
+        for name, own in losses.items()
+        for domain in "ab"
+        for one, loss in zip(STEPS, own, strict=True)
+    ]
+    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv("compare.csv")
+    shares = [(name, *row) for name in losses for row in documents[name].items()]
+    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+    flags = {"fitted_model": model, "compared_model": "small", "step": step, "optimised": "crossing.json"}
+    flags |= {"reference": "m0", "reference_mixture": "m0.json", "ranks": '{"crossing": 4}'}
+    text = summarise(**flags)[0]
+    assert text.splitlines()[0] == f"mine: {outcome} wins (small, step {at})"
+    assert ("measured 2.5000" in " ".join(text.split())) == (at == 200)
+
+
 @pytest.mark.parametrize("off", [0.0004, 0.08])
 def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportions_are_the_same(
     tmp_path, monkeypatch, capsys, off

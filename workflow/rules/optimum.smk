@@ -159,7 +159,7 @@ rule plot_optimum:
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
         mixtures="results/{dataset}/mixtures/groups/compare.parquet",
-        code=script("plot_optimum", "results/figures"),
+        code=script("plot_optimum", "results/figures", "judge/measured"),
     output:
         figure=figure(
             "optimum_{model}_{law}_{group}", "3 Law", "The optimum and its intervals: {model}, {law}, {group}"
@@ -181,6 +181,7 @@ rule plot_optimum:
             --compared-losses {input.losses:q} \
             --compared-mixtures {input.mixtures:q} \
             --compared-model {params.compared_model:q} \
+            --model {wildcards.model:q} \
             --weights {params.weights:q} \
             --out {output.figure:q} \
             2>{log:q}

@@ -1,8 +1,8 @@
 """Draw a law's optimum with its intervals next to the baseline, and the change of each loss as
 predicted and as measured.
 
-coefficients.json, intervals.csv, mixture.json of the baseline; losses and mixtures of the runs
-compared -> svg
+coefficients.json, intervals.csv (what the law predicts at the run that the optimum is for),
+mixture.json of the baseline; losses and mixtures of the runs compared -> svg
 
 The mixture of a run counts as the optimum if none of its proportions is off by more than NEAR.
 """
@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
 from bimix.judge.evidence import NEAR
+from bimix.judge.measured import evaluated
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import predict_defined
 from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.observations import mean_over_seeds
 from bimix.observations.tables import by_mixture
@@ -40,22 +40,24 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--baseline", required=True, help="name of the mixture that the gain is counted from")
     parser.add_argument("--compared-model", default="", help="what they trained, to be named")
+    parser.add_argument("--model", default="", help="that the law is of: its runs are compared at the optimum's step")
     parser.add_argument("--weights", help="as for optimize_mixture.py")
     options = parser.parse_args(argv)
     table = read_table(options.intervals).cast(INTERVALS)
     best = table.filter(pl.col("quantity") == "proportion").sort("estimate", descending=True)
-    if not best.height:
-        how = "write it with estimate_intervals.py --resamples"
-        raise InputError(f"{options.intervals} has no proportions of an optimum: {how}.")
     law, before = checked_law(options.coefficients), read_proportions(options.baseline_mixture)
+    pair = predicted_losses(law, table, options.baseline)
+    if not best.height or pair is None:
+        lacks = "proportions of an optimum" if not best.height else f"losses at the optimum and at {options.baseline}"
+        how = "write it with estimate_intervals.py --resamples and --baseline"
+        raise InputError(f"{options.intervals} has no {lacks}: {how}.")
     target = target_weights(law, read_numbers(options.weights) if options.weights else None)
     after, step = dict(best.select("domain", "estimate").iter_rows()), best["step"][0]
-    shares = np.array([[mixture.get(domain, 0.0) for domain in law["domains"]] for mixture in (before, after)])
-    found = {f"predicted, step {step:,}": changes(law, predict_defined(law, shares, np.array([step]))[:, 0], target)}
-    losses, runs = (
-        mean_over_seeds(read_table(options.compared_losses)),
-        by_mixture(read_table(options.compared_mixtures)),
-    )
+    found = {f"predicted, step {step:,}": changes(law, pair, target)}
+    losses, runs = read_table(options.compared_losses), by_mixture(read_table(options.compared_mixtures))
+    if options.compared_model == options.model and evaluated(losses, step):
+        losses = losses.filter(pl.col("step") <= step)
+    losses = mean_over_seeds(losses)
     model = f", {figures.short(options.compared_model)}" if options.compared_model else ""
     found[f"measured{model}, step {losses['step'].max():,}"] = measured_changes(
         law,
@@ -112,6 +114,18 @@ def draw(
     note = f"Average loss of {law['law']} against {baseline}: predicted {predicted.get('', 0):+.2f} %{between}"
     figures.key(figure, [entries, losses], f"{note}, {ended}." if "" in predicted else "")
     return figure
+
+
+def predicted_losses(law: dict, table: pl.DataFrame, baseline: str) -> np.ndarray | None:
+    """Losses (2, d) of the baseline and of the optimum in a table of intervals, at the run that the
+    optimum is for, NaN where the law defines none; None where the table has no such rows.
+    """
+    rows = [table.filter((pl.col("quantity") == "loss") & (pl.col("mixture") == baseline))]
+    rows.append(table.filter(pl.col("quantity") == "optimum_loss"))
+    of = [dict(own.select("domain", "estimate").iter_rows()) for own in rows]
+    if not all(of):
+        return None
+    return np.array([[own[domain] for domain in law["loss_domains"]] for own in of], dtype=float)
 
 
 def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, float]:

@@ -14,7 +14,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
-from bimix.judge.measured import Criterion, Runs, measured
+from bimix.judge.measured import Criterion, Runs, evaluated, measured
 from bimix.judge.noise import Known, levels
 from bimix.judge.verdict import Promise
 from bimix.mixtures.marginals import missed, rows_of
@@ -77,9 +77,10 @@ def evidence(
     the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden` are mixtures
     outside the bounds; runs are `called` as `moved` says.
 
-    Of `options` those of `add_evidence`, and compared, scores, step, fitted_model, asked_model,
-    compared_model. Where the runs compared are of the model and step that laws predict, the proxies
-    are among them.
+    Of `options` those of `add_evidence`, and compared, scores, step, stage, fitted_model,
+    asked_model, compared_model. Runs compared that are of the model that laws predict are judged at
+    the step of the optima, if all were evaluated at it, and the proxies are among them; others at
+    their end.
     """
     scores = read_table(options.scores) if options.scores else None
     promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
@@ -87,9 +88,10 @@ def evidence(
     proxies = [renamed(read_table(path), called) for path in options.proxies]
     judge = partial(compared, known=known_from(joined(proxies), criterion, promises), outside=forbidden)
     own = renamed(read_table(options.compared), called)
-    target = measured(own)
-    size = next((size_read(law) for law in laws.values()), None)
-    at_target = options.compared_model == options.asked_model and (target.step == options.step or size is not None)
+    size, same = next((size_read(law) for law in laws.values()), None), options.compared_model == options.asked_model
+    there = same and size is None and not options.stage and evaluated(own, options.step)
+    target = measured(own, options.step if there else None)
+    at_target = same and (target.step == options.step or size is not None)
     tables = proxies if options.asked_model == options.fitted_model else []  # else they are of other models
     runs = proxies_at([own, *tables] if at_target else tables, options.step, size)
     named = runs is not None and criterion.reference in runs.mixtures

@@ -97,6 +97,12 @@ def measured(table: pl.DataFrame, step: int | None = None) -> Runs:
     return Runs(tuple(names["mixture"]), tuple(names["seed"]), np.array(names["step"]), columns, losses, parameters)
 
 
+def evaluated(table: pl.DataFrame, step: int) -> bool:
+    """Whether every run in tidy losses was evaluated at a step."""
+    runs = table.group_by([key for key in ("mixture", "seed") if key in table.columns])
+    return bool(runs.agg((pl.col("step") == step).any().alias("there"))["there"].all())
+
+
 def one_size(table: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
     """The rows of the largest size that all mixtures have, and that size."""
     if "parameters" not in table.columns or table["parameters"].null_count() == table.height:

@@ -289,13 +289,13 @@ def intervals(
     """Estimate, low and high of every quantity, in the columns of INTERVALS.
 
     From the left-out errors, t-intervals of a new run: `loss` of each of the mixtures at the step
-    per loss domain; `average_loss`, the plain mean over them; `optimum_average_loss` of the optimum
-    of the fitted law itself, and `gain`, that of `baseline` less that, both averaged by the weights
-    of the optimum; `worst_ratio` of minimax. `ahead`: half the width of a log loss per unit of
-    log(steps) beyond the last step fitted, and of the weighted average. Coefficients (alpha, beta,
-    ... per loss domain) and `proportion` of each domain in the optimum: the central `level` of the
-    refits, absent without these. A number that the law does not define is null, and so is an
-    interval without two runs.
+    per loss domain; `average_loss`, the plain mean over them; of the optimum of the fitted law
+    itself `optimum_loss` per loss domain, `optimum_average_loss`, and `gain`, that of `baseline`
+    less that, both averaged by the weights of the optimum; `worst_ratio` of minimax. `ahead`: half
+    the width of a log loss per unit of log(steps) beyond the last step fitted, and of the weighted
+    average. Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the
+    optimum: the central `level` of the refits, absent without these. A number that the law does not
+    define is null, and so is an interval without two runs.
     """
     fitted, step, best = sought.fitted, sought.step, sought.shares()
     target = sought.objective.target(fitted)
@@ -326,7 +326,9 @@ def intervals(
             for i, domain in enumerate(fitted["loss_domains"]):
                 rows.append((LEFT_OUT, "loss", step, name, domain, *each[:, n, i]))
             rows.append((LEFT_OUT, "average_loss", step, name, None, *together[:, n]))
-    of_best = np.array(losses_at(best[None], target))[:, 0]
+    own, of_best = (np.array(losses_at(best[None], one))[:, 0] for one in (None, target))
+    for domain, numbers in zip(fitted["loss_domains"], own.T, strict=True):
+        rows.append((LEFT_OUT, "optimum_loss", step, fitted["law"], domain, *numbers))
     rows.append((LEFT_OUT, "optimum_average_loss", step, fitted["law"], None, *of_best))
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
