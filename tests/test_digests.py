@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 import fit_law
 import measure_entropy
 import merge_counts
 import mix_entropy
 from bimix.digests import check, digest_file, record_of
-from bimix.errors import InputError
 from bimix.outputs import replacing, replacing_folder, write_json, write_table
 from bimix.tables import read_json, read_table
 
@@ -75,13 +75,11 @@ def test_counts_of_two_domains_that_were_swapped_are_a_sentence(counted: None) -
     law, sea = (HOME / f"counts/{domain}.parquet" for domain in DOMAINS)
     for source, target in ((law, Path("kept")), (sea, law), (Path("kept"), sea)):
         shutil.copy2(source, target)  # with its times, as `cp -a` does
-    with pytest.raises(InputError, match=r"results/mine/counts/law\.parquet is not as it was written"):
-        measure()
+    refused(r"results/mine/counts/law\.parquet is not as it was written", measure)
     entropy = HOME / "entropy.csv"
     entropy.write_text(entropy.read_text().replace("law,", "x,").replace("sea,", "law,").replace("x,", "sea,"))
     flags = ["--measure", "je", "--out", "je.json"]
-    with pytest.raises(InputError, match=r"entropy\.csv is not as it was written"):
-        mix_entropy.main(["--entropy", str(entropy), *flags])
+    refused(r"entropy\.csv is not as it was written", mix_entropy.main, ["--entropy", str(entropy), *flags])
 
 
 def test_single_bits_of_counts_are_a_sentence(counted: None) -> None:
@@ -89,8 +87,7 @@ def test_single_bits_of_counts_are_a_sentence(counted: None) -> None:
         whole = path.read_bytes()
         for bit in np.random.default_rng(0).choice(8 * len(whole), 30, replace=False):
             flip(path, int(bit))
-            with pytest.raises(InputError, match=r"is not as it was written: its digest is \w+, \w+ in .*\.digests"):
-                measure()
+            refused(r"is not as it was written: its digest is \w+, \w+ in .*\.digests", measure)
             path.write_bytes(whole)
         measure()
 
@@ -101,8 +98,7 @@ def test_single_bits_of_a_shard_are_a_sentence_and_its_folder_has_one_record(cou
     assert set(json.loads(record.read_text())) == {"report.json", "sea.bigrams.parquet", "sea.unigrams.parquet"}
     assert len(list(record.parent.iterdir())) == 4
     flip(path, 4000)
-    with pytest.raises(InputError, match=r"sea\.two/sea\.bigrams\.parquet is not as it was written"):
-        merge("sea")
+    refused(r"sea\.two/sea\.bigrams\.parquet is not as it was written", merge, "sea")
     merge("law")
 
 
@@ -116,8 +112,7 @@ def test_tables_and_json_are_compared_with_what_was_written_last() -> None:
     table.unlink()
     pl.DataFrame({"mixture": ["a"], "loss": [0.4]}).write_parquet(table)
     for read, path in ((read_json, document), (read_table, table)):
-        with pytest.raises(InputError, match=f"{path} is not as it was written"):
-            read(path)
+        refused(f"{path} is not as it was written", read, path)
         record_of(path).unlink()  # the owner says that the change is his
         read(path)
 
@@ -144,8 +139,7 @@ def test_a_moved_dataset_takes_its_records_along() -> None:
     shutil.copytree(HOME, "elsewhere")
     assert read_json("elsewhere/mixtures/je.json") == {"a": 1.0}
     Path("elsewhere/mixtures/je.json").write_text('{"a": 0.5}')
-    with pytest.raises(InputError, match=r"in .*elsewhere/\.digests/mixtures/je\.json"):
-        read_json("elsewhere/mixtures/je.json")
+    refused(r"in .*elsewhere/\.digests/mixtures/je\.json", read_json, "elsewhere/mixtures/je.json")
 
 
 def test_jobs_that_write_into_one_folder_at_once_each_leave_their_record() -> None:
@@ -173,8 +167,7 @@ def test_a_kill_between_record_and_output_is_reported_and_the_next_writing_repai
         patch.setattr(os, "replace", struck)
         with pytest.raises(KeyboardInterrupt):
             write_json(path, {"b": 1.0})
-    with pytest.raises(InputError, match="is not as it was written"):
-        read_json(path)
+    refused("is not as it was written", read_json, path)
     write_json(path, {"b": 1.0})
     assert read_json(path) == {"b": 1.0}
 
@@ -184,5 +177,4 @@ def test_a_damaged_record_is_a_sentence() -> None:
     write_json(path, {"a": 1.0})
     for content in ("", "[1]", '{"je.json": 3}', "\x00"):
         record_of(path).write_text(content)
-        with pytest.raises(InputError, match=r"\.digests/mixtures/je\.json\.json is damaged"):
-            check(path)
+        refused(r"\.digests/mixtures/je\.json\.json is damaged", check, path)

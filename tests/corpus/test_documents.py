@@ -5,11 +5,14 @@ import itertools
 import json
 
 import pytest
+from refusals import refused
 from tiny_run import READING
+from tokenised import call
 
+import collect_text
 from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field, reading_parser
+from bimix.corpus.harvest import docstrings
 from bimix.corpus.sources import EMPTY, Rejected, number_lines
-from bimix.errors import InputError
 
 DOMAINS = {"PileA": "A", "b": "b"}
 
@@ -89,8 +92,7 @@ def test_share_of_rejects(tmp_path):
     assert enough.rejects.records == 150
     enough.rejects.check()
     list(few.read(str(file)))
-    with pytest.raises(InputError, match=r"2 of 150 records were rejected, more than the share 0.01 .*first is .*:99:"):
-        few.rejects.check()
+    refused(r"2 of 150 records were rejected, more than the share 0.01 .*first is .*:99:", few.rejects.check)
 
 
 def cut_slowly(text: str, limit: int) -> list[str]:
@@ -121,3 +123,34 @@ def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[
         with pytest.raises(SystemExit):
             reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", text])
         assert sentence in capsys.readouterr().err
+
+
+def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05"):
+    call(collect_text, kind=kind, packages=package, suffixes=suffix, megabytes=megabytes, out=path)
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_harvest(tmp_path):
+    for kind, suffix in (("files", ".pyi"), ("docstrings", ".py"), ("descriptions", ".md")):
+        megabytes = "0.01" if kind == "descriptions" else "0.05"
+        records = harvest(tmp_path / "a.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+        texts = [record["text"] for record in records]
+        assert len(set(texts)) == len(texts)
+        assert all(text.strip() for text in texts)
+        assert len({record["source"] for record in records}) == len(records)  # a file is a document
+        size = sum(len(text.encode()) for text in texts)
+        assert 0.9 * float(megabytes) * 1e6 <= size <= float(megabytes) * 1e6 + 200
+        harvest(tmp_path / "b.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
+        assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
+
+
+def test_what_is_not_there_is_told(tmp_path):
+    refused("'no-such-package' is not installed", harvest, tmp_path / "a.jsonl", package="no-such-package")
+    refused("not 1000; name more of them or fewer megabytes", harvest, tmp_path / "a.jsonl", megabytes="1000")
+    assert not list(tmp_path.iterdir())
+
+
+def test_docstrings_alone():
+    source = '"""Module."""\n\ndef f():\n    """Of f:\n\n    indented.\n    """\n    return "no docstring"\n'
+    assert docstrings(source) == "Module.\n\nOf f:\n\nindented."
+    assert docstrings("print 'old'") == docstrings("\0") == ""

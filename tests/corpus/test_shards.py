@@ -1,7 +1,18 @@
-"""Shards: nothing is lost or doubled, their size, and that a new file changes one of them."""
+"""Shards of raw files, their index, samples of their text."""
 
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
 import pytest
+from refusals import refused
+from tokenised import call, tokenize, write_records
 
+import index_tokens
+from bimix.corpus.documents import hash_text
+from bimix.corpus.samples import Smallest, merge_samples, read_sample
 from bimix.corpus.shards import Shard, group_files, name_file, read_shards, write_shards
 from bimix.errors import InputError
 
@@ -54,3 +65,66 @@ def test_names_are_parts_of_paths():
     names = {name_file(f"https://host/x/y.parquet?token={word}", "https://host/") for word in ("one", "two")}
     assert len(names) == 2 and all(name.startswith("x.y.") and "token" not in name for name in names)
     assert name_file("corpus/Gutenberg (PG-19).v2.json", "corpus/") == "Gutenberg_(PG-19).v2"
+
+
+def build_index(folder: Path, domains: list[str]) -> None:
+    indices = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
+    call(index_tokens, folder=folder, shards=folder / "shards.jsonl", domains=domains, **indices)
+
+
+def test_index_lists_the_rows(tmp_path, tokenizer):
+    records = [{"text": f"text {number} " * 9, "meta": {"set": name}} for number in range(60) for name in "bc"]
+    records = [record | {"meta": {"set": record["meta"]["set"].replace("b", "b.v2")}} for record in records]
+    reports = tokenize(tmp_path, [write_records(tmp_path / "raw.jsonl", records)], tokenizer)
+    build_index(tmp_path, ["b.v2", "c"])
+    for split, report in reports.items():
+        index = pl.read_parquet(tmp_path / f"{split}.parquet")
+        assert index["domain"].to_list() == ["b.v2", "c"]
+        for domain, path, rows, tokens, documents, dtype, digest, *raw in index.iter_rows():
+            found = report["domains"][domain]
+            assert (rows, documents, digest) == (found["rows"], found["documents"], found["digest"])
+            assert raw == [found["records"], found["ends"]]
+            assert np.fromfile(path, dtype).size == tokens == found["tokens_in_rows"]
+
+
+def test_domain_without_rows_is_told(tmp_path, tokenizer):
+    records = [{"text": f"document {number}", "meta": {"set": "c"}} for number in range(20)]
+    file = write_records(tmp_path / "raw.jsonl", records)
+    tokenize(tmp_path, [file], tokenizer, split="train")
+    refused("Domain 'c' has no validation text", build_index, tmp_path, ["c"])
+    refused(r"Domain 'Gutenberg \(PG-19\)' has no train text", build_index, tmp_path, ["Gutenberg (PG-19)", "c"])
+    tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
+    refused(r"The \d validation documents of domain 'c' do not fill one row", build_index, tmp_path, ["c"])
+
+
+TEXTS = [f"text {number % 900}" for number in range(1000)]  # a hundred stand there twice
+
+
+def shard_sample(texts: list[str], limit: int) -> list[bytes]:
+    smallest, places = Smallest(limit), []
+    for text in texts:
+        key = hash_text(text)
+        if smallest.wants(key):
+            smallest.offer(key, len(places))
+            places.append(json.dumps({"key": key.hex(), "text": text}).encode())
+    return [places[place] for _, place in smallest.entries()]
+
+
+def test_sharding_does_not_change_the_sample():
+    for size, shards in itertools.product((0, 1, 150, 1000, 2000), (1, 3, 50)):
+        expected = sorted(TEXTS, key=hash_text)[:size]
+        files = [shard_sample(TEXTS[start::shards], size) for start in range(shards)]
+        assert merge_samples(files, size) == merge_samples(reversed(files), size) == expected
+
+
+def test_every_domain_gives_as_many_as_the_scarcest(tmp_path):
+    index = pl.DataFrame(
+        {"domain": ["a", "b", "a"], "documents": [10, 15, 20], "path": [str(tmp_path / f"{n}.bin") for n in range(3)]}
+    )
+    for number in range(3):
+        (tmp_path / f"{number}.sample.jsonl").write_bytes(b"\n".join(shard_sample(TEXTS[number::3], 40)))
+    for domain, parts in (("a", [0, 2]), ("b", [1])):
+        texts = sorted((text for part in parts for text in TEXTS[part::3]), key=hash_text)
+        assert read_sample(index, domain, ["a", "b"], 100) == texts[:15]
+        assert read_sample(index, domain, ["a", "b"], 7) == texts[:7]
+    assert read_sample(index, "a", ["a", "b", "c"], 7) == []

@@ -15,11 +15,12 @@ import fsspec
 import polars as pl
 import pytest
 import smart_open
+from refusals import refused
 
 from bimix.corpus import sources
 from bimix.corpus.documents import Reader, Reading
 from bimix.corpus.sources import list_files, write_field
-from bimix.errors import InputError
+from bimix.errors import InputError, masked, run
 
 FORMATS = {".jsonl": "lines", ".parquet": "parquet", ".txt": "text"}
 SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
@@ -58,22 +59,18 @@ def test_lines_and_parquet(tmp_path):
 def test_faults_of_parquet_are_told(tmp_path):
     path = tmp_path / "raw.parquet"
     pl.DataFrame({"text": ["a", None, "b"], "source": ["a", "a", "z"]}).write_parquet(path)
-    with pytest.raises(InputError, match=r"raw\.parquet:2: field 'text' holds NoneType"):
-        read(path, domain="source")
-    with pytest.raises(InputError, match=r"raw\.parquet:1: .*no field 'content'"):
-        read(path, text="content", domain="source")
+    refused(r"raw\.parquet:2: field 'text' holds NoneType", read, path, domain="source")
+    refused(r"raw\.parquet:1: .*no field 'content'", read, path, text="content", domain="source")
     assert read(path, domain="source", rejects=0.9) == [("a", "A")]
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"raw\.parquet:1: the file is damaged"):
-        read(path, domain="source")
+    refused(r"raw\.parquet:1: the file is damaged", read, path, domain="source")
 
 
 def test_a_text_file_is_one_document(tmp_path):
     (tmp_path / "a b.txt").write_bytes("line\r\n\n日本\0".encode())
     assert read(tmp_path / "a b.txt", "a.b", None, {"": "A"}) == [("line\r\n\n日本\0", "A")]
     (tmp_path / "c.txt").write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"c\.txt:1: the file is not UTF-8"):
-        read(tmp_path / "c.txt", "text", None, {"": "A"})
+    refused(r"c\.txt:1: the file is not UTF-8", read, tmp_path / "c.txt", "text", None, {"": "A"})
     (tmp_path / "d.txt").write_bytes(b"")
     assert read(tmp_path / "d.txt", "text", None, {"": "A"}) == []
     assert write_field("a.b.c", 1) == {"a": {"b": {"c": 1}}}
@@ -104,14 +101,11 @@ def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path):
 def test_an_unknown_ending_a_missing_file_a_pipe_and_a_device_are_told(tmp_path):
     with pytest.raises(InputError, match=r"raw\.csv\.gz has none of the endings .jsonl, .parquet, .txt; say in corpus"):
         read(tmp_path / "raw.csv.gz")
-    with pytest.raises(InputError, match=r"raw\.jsonl cannot be opened"):
-        read(tmp_path / "raw.jsonl")
+    refused(r"raw\.jsonl cannot be opened", read, tmp_path / "raw.jsonl")
     os.mkfifo(tmp_path / "pipe.jsonl")
     for path in (tmp_path / "pipe.jsonl", tmp_path):
-        with pytest.raises(InputError, match=r"is no file; check corpus\.train"):
-            sources.open_stream(str(path))
-    with pytest.raises(InputError, match=r"/dev/zero is no file"):
-        sources.open_stream("/dev/zero")
+        refused(r"is no file; check corpus\.train", sources.open_stream, str(path))
+    refused(r"/dev/zero is no file", sources.open_stream, "/dev/zero")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -152,14 +146,11 @@ def test_files_of_a_server_are_streamed(tmp_path, server):
         write_lines(tmp_path / f"raw.jsonl{ending}")
         assert read(f"{server}/raw.jsonl{ending}") == EXPECTED
         write_lines(tmp_path / f"short.jsonl{ending}")
-        with pytest.raises(InputError, match=r"short\.jsonl.*: the file breaks off"):
-            read(f"{server}/short.jsonl{ending}")
-        with pytest.raises(InputError, match=r"none\.jsonl.* cannot be opened"):
-            read(f"{server}/none.jsonl{ending}")
+        refused(r"short\.jsonl.*: the file breaks off", read, f"{server}/short.jsonl{ending}")
+        refused(r"none\.jsonl.* cannot be opened", read, f"{server}/none.jsonl{ending}")
     pl.DataFrame(RECORDS).write_parquet(tmp_path / "raw.parquet")
     assert read(f"{server}/raw.parquet") == EXPECTED
-    with pytest.raises(InputError, match=r"none\.parquet:1: the file is damaged here or cannot be read"):
-        read(f"{server}/none.parquet")
+    refused(r"none\.parquet:1: the file is damaged here or cannot be read", read, f"{server}/none.parquet")
 
 
 class Silent(http.server.BaseHTTPRequestHandler):
@@ -204,8 +195,7 @@ def test_a_store_lists_its_files():
         ("http://127.0.0.1:9/*.jsonl", r"cannot be listed: a web server does not say what it has; name the files"),
         ("nowhere://x/*.jsonl", r"'nowhere://x/\*.jsonl' cannot be listed \(Protocol not known"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            list_files(pattern)
+        refused(sentence, list_files, pattern)
 
 
 def test_a_store_that_fails_in_its_own_way_does_not_answer(monkeypatch):
@@ -259,3 +249,22 @@ for path, size in list_files("hf://datasets/o/d/data/*.jsonl"):
         )
         server.shutdown()
     assert done.stdout.splitlines() == [f"hf://datasets/o/d/data/{name}.jsonl {len(LINES)} 40" for name in "ab"], done
+
+
+def test_an_address_loses_user_password_and_query(capsys, monkeypatch) -> None:
+    for text, hidden in (
+        ("https://me:secret@host/a.jsonl: the file", "https://***@host/a.jsonl: the file"),
+        ("'https://host/a.jsonl?token=secret' is", "'https://host/a.jsonl?***' is"),
+        ("(s3://key:se/cret@bucket/a?x=1&y=2, hf://datasets/a/b)", "(s3://***@bucket/a?*** hf://datasets/a/b)"),
+        ("https://host:8080/a@b.jsonl", "https://host:8080/a@b.jsonl"),
+        ("s3://bucket/a@b.jsonl", "s3://bucket/a@b.jsonl"),
+        ("data/a?b@c.jsonl", "data/a?b@c.jsonl"),
+    ):
+        assert masked(text) == hidden
+
+    def main():
+        raise InputError("https://me:secret@host/a?token=secret cannot be opened.")
+
+    monkeypatch.setattr(sys, "argv", ["script.py"])
+    assert run(main) == 1
+    assert capsys.readouterr().err == "script.py: error: https://***@host/a?*** cannot be opened.\n"

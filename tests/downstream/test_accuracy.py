@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 from scipy.stats import binom
 
 import compare_answers
@@ -113,8 +114,7 @@ def test_runs_that_cannot_be_compared_are_refused(answers: pl.DataFrame) -> None
         ),
         (lambda table: table.filter(pl.col("mixture") == "bimix"), "'baseline', which .* has no answers"),
     ):
-        with pytest.raises(InputError, match=sentence):
-            compare_accuracy(spoil(answers), "baseline", 10, 0.9, 0)
+        refused(sentence, compare_accuracy, spoil(answers), "baseline", 10, 0.9, 0)
 
 
 @pytest.mark.parametrize("none_right", [False, True])

@@ -8,6 +8,7 @@ import pytest
 import smart_open
 import torch
 import torch.nn.functional as F
+from refusals import refused
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bimix.corpus.encoders import Encode, reference_encoder
@@ -25,7 +26,6 @@ from bimix.downstream.prompts import (
     read_prediction,
 )
 from bimix.downstream.questions import Question, read_records, take_questions
-from bimix.errors import InputError
 from bimix.model import generation
 from bimix.model.generation import negative_log_likelihoods
 from bimix.model.transformer import Shape, Transformer
@@ -66,8 +66,7 @@ def test_the_shot_depends_on_seed_and_question_alone() -> None:
 def test_a_question_is_never_its_own_example() -> None:
     items = [question("same"), question("same"), question("other")]
     assert draw_shot(items[0], items, 0).text == "other"
-    with pytest.raises(InputError, match="no other question"):
-        draw_shot(items[0], items[:2], 0)
+    refused("no other question", draw_shot, items[0], items[:2], 0)
 
 
 def test_long_prompts_are_cut_from_the_left_and_a_question_that_does_not_fit_is_rejected() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import smart_open
+from refusals import refused
 
 from bimix.corpus.sources import Rejected, Rejects
 from bimix.downstream.questions import parse_passage, parse_question, read_records, take_questions
@@ -77,8 +78,7 @@ def test_parquet_of_the_hub(tmp_path: Path) -> None:
     pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
     questions, _ = take((tmp_path / "a.parquet").read_bytes(), "a.parquet")
     assert [question.answers for question in questions] == [("Ann", "Anna")] * 2
-    with pytest.raises(InputError, match="no parquet"):
-        take(b"PAR1", "a.parquet")
+    refused("no parquet", take, b"PAR1", "a.parquet")
 
 
 def test_a_bad_item_is_a_sentence_with_file_and_line_or_counted() -> None:
@@ -94,8 +94,7 @@ def test_a_bad_item_is_a_sentence_with_file_and_line_or_counted() -> None:
         ("last_word", '{"text": "word"}', "the passage is one word"),
         ("last_word", '{"question": "who?", "answers": ["x"]}', "the record has no passage"),
     ):
-        with pytest.raises(InputError, match=rf"t\.jsonl:2: {sentence}.*downstream.rejects"):
-            take(f"{good}\n{line}\n{good}", "t.jsonl", kind)
+        refused(rf"t\.jsonl:2: {sentence}.*downstream.rejects", take, f"{good}\n{line}\n{good}", "t.jsonl", kind)
         questions, faults = take(f"{good}\n{line}\n{good}", "t.jsonl", kind, rejects=0.4)
         assert len(questions) == 2 and faults.records == 3 and faults.reasons.total() == 1
         with pytest.raises(InputError, match=r"1 of 3 records were rejected, more than the share 0\.2"):
@@ -103,10 +102,8 @@ def test_a_bad_item_is_a_sentence_with_file_and_line_or_counted() -> None:
 
 
 def test_a_file_that_is_no_task_is_refused() -> None:
-    with pytest.raises(InputError, match="not JSON"):
-        take('[{"question": ', "t.json")
-    with pytest.raises(InputError, match="no list `Data`"):
-        take('{"Version": 1.0, "Rows": []}', "t.json")
+    refused("not JSON", take, '[{"question": ', "t.json")
+    refused("no list `Data`", take, '{"Version": 1.0, "Rows": []}', "t.json")
     with pytest.raises(Rejected):
         parse_question(["a"])
 

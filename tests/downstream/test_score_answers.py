@@ -20,6 +20,7 @@ import pytest
 import torch
 import yaml
 from polars.testing import assert_frame_equal
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -296,8 +297,7 @@ def test_what_cannot_be_asked_is_a_sentence_and_leaves_nothing(taught: Path, tmp
         ({"new_tokens": 40}, "40 new tokens leave no room"),
         ({"end_of_text": "</s>"}, "has no token '</s>'"),
     ]:
-        with pytest.raises(InputError, match=sentence):
-            score_answers.main(flags(taught, tmp_path / "out", **changes))
+        refused(sentence, score_answers.main, flags(taught, tmp_path / "out", **changes))
     assert not list((tmp_path / "out").glob("*.*"))
     score_answers.main(flags(taught, tmp_path / "out", tasks=tasks(tmp_path, "bad", "long"), rejects=0.1))
     report = json.loads((tmp_path / "out/report.json").read_text())["tasks"]

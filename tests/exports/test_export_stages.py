@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from jinja2 import UndefinedError
 from refusals import refused
+from test_export_mixture import MARKS
 
 import export_mixture
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
+from bimix.exports.write import ENVIRONMENT
 
 FIRST = {"web": 0.75, "code": 0.25, "wiki": 0.0}
 SECOND = {"web": 0.125, "code": 0.375, "wiki": 0.5}
@@ -79,3 +82,29 @@ def test_the_table_has_each_stage_and_the_epochs_of_the_whole_run(tmp_path: Path
     # 0.8 * 0.25 + 0.2 * 0.375 of a million tokens, in a pool of a million; wiki in stage 2 only
     assert rows[1] == ["code", "0.250000", "0.375000", "2.75e+05", "1e+06", "0.275"]
     assert rows[3] == ["wiki", "0.000000", "0.500000", "1e+05", "1e+05", "1"]
+
+
+OUTSIDE = "a'b\"c: {d}"
+
+
+def test_a_value_that_no_filter_has_quoted_ends_the_template() -> None:
+    for text in ("{{ path }}", "{{ 'a' ~ path | yaml }}", "{{ 0.5 }}", "{{ [path] | join(',') }}"):
+        with pytest.raises(TypeError, match="without a filter that quotes it"):
+            ENVIRONMENT.from_string(text).render(path=OUTSIDE)
+
+
+def test_a_name_that_a_template_does_not_have_ends_it() -> None:
+    for text in ("paht | python", "[paht] | python", "paht | repr", "[paht] | csv", "paht | shell"):
+        with pytest.raises(UndefinedError, match="'paht' is undefined"):
+            ENVIRONMENT.from_string(f"{{{{ {text} }}}}").render(path=OUTSIDE)
+
+
+def test_a_scalar_of_yaml_is_one_line_and_read_as_it_was_as_a_key_and_a_value() -> None:
+    """A line separator is a line break in YAML 1.1 and none in 1.2."""
+    words = ["no", "1.5", "~", "", "a\nb", "a\n", "a\u2028b", "a\x85 b", "x y " * 400]
+    for name in (*MARKS, "".join(MARKS), *words):
+        text = ENVIRONMENT.from_string("a:\n  {{ name | yaml }}:\n  - {{ name | yaml }}\n").render(name=name)
+        assert len(text.splitlines()) == 3
+        if len(name) < 1000:  # a longer key has no single line in YAML
+            assert yaml.safe_load(text) == {"a": {name: [name]}}
+        assert yaml.safe_load(text.splitlines()[2].strip()) == [name]

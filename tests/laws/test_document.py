@@ -1,17 +1,27 @@
-"""A fitted law is read as it was fitted, or refused in a sentence by all scripts that read one."""
+"""A law's document: refused where no fit gives it, read at a run, with its warnings."""
 
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from laws.known import mixtures, observe, with_transfer
 from refusals import refused
 
 import fit_law
 import optimize_mixture
 import predict_losses
+from bimix.errors import InputError
+from bimix.laws import fitted as laws
 from bimix.laws.document import checked_law, digest_law
+from bimix.laws.fitted import fit, predict_runs
+from bimix.observations.observations import joined
+from bimix.optimum.bounds import feasible_bounds
+from bimix.optimum.intervals import left_out
+from bimix.transfer import run, sizes
 
 DOMAINS = ("a", "b", "c")
 
@@ -99,3 +109,108 @@ def test_a_law_that_was_changed_after_its_fit_is_refused(tables: Path, tmp_path:
         del law["provenance"]  # the owner says that the change is his
         path.write_text(json.dumps(law))
         checked_law(path)
+
+
+SIZES = [
+    {"parameters": 1e8, "tokens": 1e9, "shift": 0.1, "nu": 1.0},
+    {"parameters": 1e8, "tokens": 4e9, "shift": 0.2, "nu": 0.9},
+    {"parameters": 1e9, "tokens": 9e9, "shift": 0.4, "nu": 0.8},
+]
+LEVELS = {"b": 0.3, "g": 0.2, "B": 1.5, "D": 0.7, "C": 1.2, "parameters": 2e8, "tokens": 2e9, "centre": 0.5}
+COEFFICIENTS = {"web": {"size": LEVELS | {"sizes": SIZES}}}
+
+
+def curve(parameters: float, tokens: float) -> float:
+    logs = np.log([[LEVELS["B"], LEVELS["D"], LEVELS["C"]]])
+    fitted = sizes.Curve(LEVELS["b"], LEVELS["g"], logs, LEVELS["parameters"], LEVELS["tokens"])
+    return float(fitted.level(np.array(parameters), np.array(tokens))[0])
+
+
+def test_level_and_effects_at_a_run() -> None:
+    for asked, at, shift, nu in (
+        ((1e8, 1.1e9), (1e8, 1.1e9), 0.1, 1.0),
+        ((1.04e8, 3e9), (1.04e8, 3e9), 0.2, 0.9),  # the schedule is nearer to the longer one
+        ((1e8, None), (1e8, 9e9), 0.2, 0.9),
+        ((1.2e8, 1e9), (1.2e8, 1e9), 0.0, 1.0),  # no size that was fitted
+        ((None, None), (1e9, 9e9), 0.4, 0.8),
+        ((7e9, 5e10), (7e9, 5e10), 0.0, 0.8),  # above all: the effects of the largest
+    ):
+        pools = {"web": 3e9}
+        there = run.at_run(COEFFICIENTS, ["web"], *asked, pools)["web"]["run"]
+        assert there["level"] == pytest.approx(curve(*at) + shift + (1 - nu) * LEVELS["centre"], abs=1e-12)
+        assert (there["parameters"], there["tokens"], there["nu"], there["pools"]) == (*at, nu, pools)
+
+
+def test_refits_are_at_the_run_of_the_law() -> None:
+    bare = {"domains": ["web"], "coefficients": COEFFICIENTS}
+    assert run.as_asked(COEFFICIENTS, bare) == COEFFICIENTS
+    there = run.at_run(COEFFICIENTS, ["web"], 3e8, 2e9, {"web": 3})
+    assert run.as_asked(COEFFICIENTS, bare | {"coefficients": there}) == there
+    fitted = run.run_of(COEFFICIENTS, ["web"])  # the run that it was fitted at, without repetition
+    assert fitted.per_share.tolist() == fitted.level.tolist() == [0.0] and fitted.nu.tolist() == [1.0]
+    found = run.run_of(there, ["code", "web"])
+    assert found.per_share.tolist() == [0.0, 2e9 / 3]
+    assert found.level.tolist() == [there["web"]["run"]["level"]] and found.nu.tolist() == [1.0]
+
+
+def test_runs_whose_pools_are_not_known_repeat_nothing_next_to_others() -> None:
+    made = observe(with_transfer(0, 3), mixtures(0, 9, 3), [100], 0.0)
+    known = replace(made, tokens=np.full(9, 1e6), pools=np.tile([1e5, 1e5, 1e9], (9, 1)))
+    fitted = fit("transfer", known.take(range(6)))
+    with_pools, without = known.take([6, 7]), made.take([8])
+    both = predict_runs(fitted, joined(known.take([]), [with_pools, without]))
+    assert both[:2] == pytest.approx(predict_runs(fitted, with_pools))
+    assert both[2] == pytest.approx(predict_runs(fitted, without)[0])
+    assert (np.abs(both[:2] / predict_runs(fitted, made.take([6, 7])) - 1) > 1e-3).any()
+    mariner = fit("mariner", known.take(range(6)))
+    assert predict_runs(mariner, joined(known.take([]), [with_pools, without]))[2] == pytest.approx(
+        predict_runs(mariner, without)[0]
+    )
+    endless = replace(with_pools, pools=np.array([[1e5, np.inf, 1e9], [1e5, 1e5, 1e9]]))
+    assert predict_runs(mariner, endless) == pytest.approx(predict_runs(mariner, with_pools))
+
+
+def fitted_to(n: int, m: int = 3, **changes) -> dict:
+    return laws.fit("transfer", replace(observe(with_transfer(0, m), mixtures(0, n, m), [1000], 0.002), **changes))
+
+
+def said(fitted: dict, words: str) -> bool:
+    return any(words in sentence for sentence in fitted["warnings"])
+
+
+@pytest.mark.filterwarnings("error")
+def test_two_runs_are_said_to_be_too_few() -> None:
+    assert said(fitted_to(2, 4), "2 mixtures are too few to choose the ridge by cross-validation")
+    assert not said(fitted_to(4, 4), "too few")
+
+
+def test_a_domain_that_no_run_trained_on_is_named() -> None:
+    shares = mixtures(0, 8, 3)
+    shares = np.concatenate([shares, np.zeros((8, 1))], axis=1)
+    fitted = fitted_to(8, proportions=shares, domains=("d00", "d01", "d02", "unseen"))
+    assert said(fitted, "no fitted mixture trains on unseen") and not said(fitted, "trains on d00")
+
+
+def test_a_loss_that_rises_with_its_own_share_is_named() -> None:
+    observed = observe(with_transfer(0, 3), mixtures(0, 16, 3), [1000], 0.002)
+    assert not said(laws.fit("transfer", observed), "rose with its own proportion")
+    losses = observed.losses.copy()
+    losses[:, 0, 1] = 2 + observed.proportions[:, 1]
+    fitted = laws.fit("transfer", replace(observed, losses=losses))
+    assert said(fitted, "the loss of d01 rose with its own proportion") and not said(fitted, "loss of d00 rose")
+
+
+def test_a_run_with_a_slip_is_named() -> None:
+    observed = observe(with_transfer(0, 3), mixtures(0, 12, 3), [1000], 0.002)
+    assert left_out(laws.fit("transfer", observed), observed, 1000).outlier() == ""
+    observed.losses[4, 0, 1] *= 50
+    found = left_out(laws.fit("transfer", observed), observed, 1000).outlier()
+    assert "left out, mixture 'run4' has a loss on d01 of" in found and "check that run" in found
+
+
+def test_amounts_that_no_run_has_are_refused() -> None:
+    with pytest.raises(InputError, match="the upper bound of a is 1e-300: no run could hold so little"):
+        feasible_bounds(["a", "b"], upper={"a": 1e-300})
+    assert feasible_bounds(["a", "b"], upper={"a": 0.0})[1].tolist() == [0, 1]
+    with pytest.raises(InputError, match="the pool of 'd00' is 1e-300 tokens: it must be 1 or more"):
+        laws.at_run(fitted_to(4), tokens=1e6, pools={"d00": 1e-300, "d01": 1e9, "d02": 1e9}, step=1000)

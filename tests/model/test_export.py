@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers  # its models are imported where they are used: they bring scikit-learn
+from refusals import refused
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -103,10 +104,8 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
         ("vocabulary", "trained on 150; give the tokenizer of that run"),
         ("layers", r"weight 'blocks\.2\..*' is not one of a model"),
     ]:
-        with pytest.raises(InputError, match=sentence):
-            export(run, weights=str(tmp_path / f"{name}.safetensors"), out=str(tmp_path / "out"))
-    with pytest.raises(InputError, match="no token '</s>'"):
-        export(run, **{"end-of-text": "</s>", "out": str(tmp_path / "out")})
+        refused(sentence, export, run, weights=str(tmp_path / f"{name}.safetensors"), out=str(tmp_path / "out"))
+    refused("no token '</s>'", export, run, **{"end-of-text": "</s>", "out": str(tmp_path / "out")})
     assert not (tmp_path / "out").exists()
 
 
@@ -117,9 +116,7 @@ def test_weights_of_another_shape_are_refused() -> None:
     weights = {name: one.numpy() for name, one in Transformer(SHAPE).state_dict().items()}
     with pytest.raises(InputError, match=r"'final_norm\.bias' is missing of a model"):
         neox_weights({name: one for name, one in weights.items() if name != "final_norm.bias"}, SHAPE)
-    with pytest.raises(InputError, match="'aaa' is not one of a model"):
-        neox_weights(weights | {"aaa": np.zeros(1)}, SHAPE)
+    refused("'aaa' is not one of a model", neox_weights, weights | {"aaa": np.zeros(1)}, SHAPE)
     with pytest.raises(InputError, match=r"'embedding\.weight' has the size"):
         neox_weights(weights | {"embedding.weight": weights["embedding.weight"][:-1]}, SHAPE)
-    with pytest.raises(InputError, match=r"'final_norm\.weight' has the size"):
-        neox_weights(weights | {"final_norm.weight": np.zeros(23)}, SHAPE)
+    refused(r"'final_norm\.weight' has the size", neox_weights, weights | {"final_norm.weight": np.zeros(23)}, SHAPE)

@@ -1,8 +1,13 @@
-"""Flags of an optimum's bounds and run."""
+"""Bounds of a run: flags, epochs of its tokens, unanswered domains; distance from the runs."""
 
+import numpy as np
 import pytest
+from refusals import refused
 
+from bimix.errors import InputError
+from bimix.optimum.bounds import feasible_bounds, run_bounds
 from bimix.optimum.flags import asked_tokens, note_unlimited, run_tokens_of
+from bimix.optimum.report import hull_distance, support
 
 
 def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:
@@ -32,3 +37,80 @@ def test_a_run_trains_on_what_is_given_or_on_its_steps_of_the_fitted_runs() -> N
     assert asked_tokens(sized, 7e9, 40, None) == asked_tokens(sized, 7e9, 40, 1e8) == 7e9
     assert asked_tokens(sized, None, 40, 1e8) is None  # another size: its tokens were not said
     assert asked_tokens({"tokens_per_step": 500.0}, None, 40, None) == 20_000
+
+
+def fitted(tokens_per_step: float | None = 50.0, **alphas: float) -> dict:
+    return {
+        "law": "bimix",
+        "domains": ["a", "b"],
+        "loss_domains": ["a", "b", "c"],
+        "coefficients": {name: {"alpha": alphas.get(name, 0.2)} for name in "abc"},
+        "proportions_seen": {name: {"min": 0.1, "max": 0.6} for name in "ab"},
+        "tokens_per_step": tokens_per_step,
+    }
+
+
+def test_epochs_are_of_the_tokens_that_so_many_steps_train_on() -> None:
+    # 40 steps of 50 tokens: 2000 in all; two epochs of 300 are 600 of them
+    low, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
+    assert low.tolist() == [0, 0] and high.tolist() == [0.3, 1.0]
+    _, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300, "b": 5000}, run_tokens=1000)
+    assert high.tolist() == [0.6, 1.0]
+    _, high = run_bounds(fitted(), 40, upper={"a": 0.2}, max_epochs=2, tokens={"a": 300, "b": 5000})
+    assert high.tolist() == [0.2, 1.0]
+    _, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300})  # of b there is no end
+    assert high.tolist() == [0.3, 1.0]
+
+
+def test_epochs_of_what_is_not_known_are_refused() -> None:
+    refused("--max-epochs needs --tokens", run_bounds, fitted(), 40, max_epochs=2)
+    with pytest.raises(InputError, match=r"needs --run-tokens.*a run of 40 steps"):
+        run_bounds(fitted(None), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
+
+
+def test_what_did_not_answer_keeps_its_floor_below_the_upper_bound() -> None:
+    level = fitted(a=0.0, c=0.0)  # c is not trained on: nothing to keep
+    assert run_bounds(level, 40)[0].tolist() == [0.1, 0]
+    assert run_bounds(level, 40, upper={"a": 0.05})[0].tolist() == [0.05, 0]
+    assert run_bounds(level, 40, lower={"a": 0.3, "b": 0.2})[0].tolist() == [0.3, 0.2]
+    assert run_bounds(level, 40, weights={"b": 1, "c": 1})[0].tolist() == [0, 0]
+
+
+def test_bounds_may_meet_and_sum_to_one_but_for_rounding() -> None:
+    ten = [str(number) for number in range(10)]
+    tenths = dict.fromkeys(ten, 0.1)
+    assert sum(tenths.values()) != 1
+    low, high = feasible_bounds(ten, tenths, tenths)
+    assert low.tolist() == high.tolist() == [0.1] * 10
+    over = tenths | {"0": 0.1 + 1e-13}
+    assert feasible_bounds(ten, lower=over)[0].sum() > 1
+    under = tenths | {"0": 0.1 - 1e-13}
+    assert feasible_bounds(ten, upper=under)[1].sum() < 1
+    refused("lower bounds sum to 1", feasible_bounds, ten, lower=tenths | {"0": 0.1 + 1e-11})
+    refused("upper bounds sum to 1", feasible_bounds, ten, upper=tenths | {"0": 0.1 - 1e-11})
+
+
+RUNS = np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.2, 0.3, 0.5]])
+
+
+def test_a_mixture_inside_of_the_runs_and_one_outside():
+    # a mean of the runs lies inside and says nothing
+    inside = support(np.array([0.3, 0.4, 0.3]), RUNS, ["a", "b", "c"], ["x", "y", "z"])
+    assert inside.hull_distance < 1e-9 and inside.outside == {} and inside.sentence() == ""
+    assert inside.nearest_distance == pytest.approx(0.2)
+    # Of (0.8, 0.1, 0.1) 0.3 must be moved to b and c to be the run x; no mean is nearer.
+    found = support(np.array([0.8, 0.1, 0.1]), RUNS, ["a", "b", "c"], ["x", "y", "z"])
+    assert found.nearest == "x" and found.nearest_distance == pytest.approx(0.3)
+    assert found.hull_distance == pytest.approx(0.3)
+    assert found.outside == pytest.approx({"a": 0.3, "b": -0.2, "c": -0.1})
+    assert "0.3000 of it would have to be moved" in found.sentence() and "a +0.3000" in found.sentence()
+
+
+def test_the_hull_is_no_farther_than_any_mean_of_runs():
+    for seed in range(5):
+        draw = np.random.default_rng(seed)
+        runs, mixture = draw.dirichlet(np.ones(5), 4), draw.dirichlet(np.ones(5) * 0.3)
+        means = np.vstack([draw.dirichlet(np.ones(4) * s, 20_000) for s in (0.2, 1)]) @ runs
+        sampled = 0.5 * np.abs(means - mixture).sum(axis=1).min()
+        exact = hull_distance(mixture, runs)
+        assert exact <= sampled + 1e-9 and sampled - exact < 0.02

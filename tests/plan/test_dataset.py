@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from refusals import refused
 
 from bimix.errors import InputError
 from bimix.plan import budget, inputs
@@ -57,8 +58,7 @@ def test_a_run_has_its_models_recipe_but_for_seed_and_swarm(own: Dataset) -> Non
 def test_parts_of_a_swarm_hold_each_run_once(own: Dataset) -> None:
     parts = inputs.swarm_parts(own, "tiny")
     assert [inputs.swarm_part(own, str(part)) for part in parts] == [["s1", "s2"], ["s3", "s4"], ["s5"]]
-    with pytest.raises(InputError, match="own/swarm/model: the swarm is trained with 'tiny', not 'large'"):
-        inputs.swarm_parts(own, "large")
+    refused("own/swarm/model: the swarm is trained with 'tiny', not 'large'", inputs.swarm_parts, own, "large")
     assert [inputs.process_threads(own.config, model) for model in ("tiny", "large")] == [3, 8]
 
 
@@ -166,8 +166,7 @@ def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_
 def test_laws_of_one_size_are_left_out_or_refused(sized: Dataset) -> None:
     assert sized.optimised_laws == ["transfer"]
     assert Dataset(SIZES, "other").optimised_laws == ["bimix", "transfer"]
-    with pytest.raises(InputError, match="own/optimum/models: 'bimix' is fitted to losses of one size of model"):
-        sized.fit("bimix")
+    refused("own/optimum/models: 'bimix' is fitted to losses of one size of model", sized.fit, "bimix")
     sized.block["swarm"] = {"model": "tiny", "runs": 12, "step": 50}
     assert sized.fit("bimix_swarm").model == "tiny"
     assert inputs.epoch_run_tokens(sized, "bimix_swarm") == 80 * 16 * 32

@@ -1,8 +1,13 @@
-"""What jobs read because of the config: the tokens and the run of an optimum, rounds, exports."""
+"""What rules read, by their config; numbers and names of its tables; arrays of jobs."""
+
+import json
 
 import pytest
+from refusals import refused
 
-from bimix.errors import InputError
+from bimix.errors import InputError, run
+from bimix.optimum.objective import objective_block
+from bimix.plan.arrays import check_arrays
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     epoch_run_tokens,
@@ -14,6 +19,7 @@ from bimix.plan.inputs import (
     reused_tables,
     reused_versions,
 )
+from bimix.tables import read_json, read_numbers, read_size
 
 
 def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
@@ -92,3 +98,57 @@ def test_an_export_of_stages_needs_a_run_of_known_updates(exported: dict) -> Non
     assert export_run(Dataset(exported, "own"), "run_steps", "se") == []
     with pytest.raises(InputError, match=r"datasets/own/export/run_tokens: late has stages, which begin after updates"):
         export_run(Dataset(exported, "own"), "run_steps", "late")
+
+
+SMALL, LARGE = {"_cores": 1, "gpu": 1, "runtime": 60}, {"_cores": 8, "gpu": 8, "runtime": 60}
+JOBS = [("pretrain_model", SMALL)] * 3 + [("fit_law", {"_cores": 1})] + [("train_swarm", SMALL), ("train_swarm", LARGE)]
+
+
+def test_arrays_take_jobs_alike_that_all_fit_in_the_queue_and_no_others() -> None:
+    check_arrays("pretrain_model; fit_law", JOBS, 6)
+    with pytest.raises(InputError, match=r"has 6 jobs and submits 5 at once.*--jobs 6 --max-jobs-per-timespan 6/1s"):
+        check_arrays("pretrain_model", JOBS, 5)
+    for named in ("train_swarm", "fit_law,train_swarm", "all"):
+        refused(r"jobs of train_swarm differ in cores \(1, 8\)", check_arrays, named, JOBS, 100)
+
+
+def test_numbers_that_cannot_be_meant(tmp_path):
+    given, infinite = "the JSON given", "the value of 'a' is inf: it must be a finite number"
+    for text, words in (
+        ('{"a": 0.1, "a": 0.5}', f"{given}: the key 'a' stands there twice in one object"),
+        ('{"a": ' + "9" * 5000 + "}", f"{given}: {infinite}"),
+        ('{"a": ' + "9" * 400 + "}", f"{given}: {infinite}"),
+        ('{"a": ' + "[" * 100_000 + "]" * 100_000 + "}", f"{given} is not valid JSON: its lists or objects lie too"),
+        ('{"a": 0.1', f"{given} is not valid JSON"),
+        ('{"a": NaN}', "the value of 'a' is nan"),
+    ):
+        path = tmp_path / "n.json"
+        path.write_text(text)
+        for source, said in ((text, words), (path, words.replace(given, str(path)))):
+            with pytest.raises(InputError) as error:
+                read_numbers(source)
+            assert said in str(error.value)
+
+
+def test_families_and_sizes_are_read_alike(tmp_path):
+    refused("--objective: the key 'a' stands there twice", objective_block, '{"families": {"a": ["x"], "a": ["y"]}}')
+    (tmp_path / "r.json").write_text('{"parameters": ' + "9" * 5000 + ', "tokens": 1}')
+    refused("parameters is inf: it must be a finite number above 0", read_size, tmp_path / "r.json")
+    (tmp_path / "r.json").write_text("[1]")
+    refused("holds a list: a JSON object is needed", read_json, tmp_path / "r.json")
+    (tmp_path / "r.json").write_text(json.dumps({"a": 10**30}))
+    assert read_json(tmp_path / "r.json") == {"a": 10**30}
+
+
+def test_a_folder_that_may_not_be_written_to_is_a_sentence(capsys):
+    def main():
+        raise PermissionError(13, "Permission denied", "results/law.json")
+
+    assert run(main) == 1
+    assert capsys.readouterr().err.endswith("error: results/law.json: Permission denied.\n")
+
+    def broken():
+        raise OSError(5, "Input/output error", "results/law.json")
+
+    with pytest.raises(OSError, match="Input/output"):
+        run(broken)

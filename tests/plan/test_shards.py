@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 from bimix.corpus.shards import Shard
 from bimix.digests import digest_file, stamp_file
@@ -267,8 +268,7 @@ def test_what_stands_for_no_file_and_names_that_meet_are_refused_with_their_key(
         ("@bad", "'bad' cannot be read as a list of files .invalid literal"),
         ("https://host/*.jsonl", "'https://host/.*' cannot be listed"),
     ):
-        with pytest.raises(InputError, match=f"datasets/own/corpus/train: {sentence}"):
-            listed(pattern)
+        refused(f"datasets/own/corpus/train: {sentence}", listed, pattern)
     with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
         read(config, train=["x/f.jsonl", "y/f.jsonl"])
 

@@ -4,8 +4,8 @@ import copy
 import re
 
 import pytest
+from refusals import refused
 
-from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.plan.budget import search_flags, search_plan, searched_with
 from bimix.plan.dataset import Dataset, Fit
@@ -61,8 +61,7 @@ def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:
         ("mine", "mixture_files"),
     ):
         block.pop(left_out, None)
-        with pytest.raises(InputError, match=f"config: datasets/own: no mixture '{mixture}'"):
-            own.source(mixture)
+        refused(f"config: datasets/own: no mixture '{mixture}'", own.source, mixture)
 
 
 def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> None:
@@ -77,8 +76,7 @@ def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> No
     del config["datasets"]["own"]["swarm"]
     assert not own.from_swarm("exponential")
     assert Dataset(config, "own").fit("exponential").group == "entropy"
-    with pytest.raises(InputError, match="'bimix_swarm' needs a block `swarm`"):
-        Dataset(config, "own").source("bimix_swarm")
+    refused("'bimix_swarm' needs a block `swarm`", Dataset(config, "own").source, "bimix_swarm")
 
 
 def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
@@ -88,8 +86,7 @@ def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
         assert own.fit(f"{law}_swarm").law == law
         swarm["runs"] = least - 1
         sentence = f"'{law}_swarm' needs a swarm of {least} runs at least for 3 domains; `swarm` has {least - 1}"
-        with pytest.raises(InputError, match=f"swarm/runs: {sentence}"):
-            own.source(f"{law}_swarm")
+        refused(f"swarm/runs: {sentence}", own.source, f"{law}_swarm")
 
 
 def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(config: dict) -> None:
@@ -116,13 +113,11 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
     block["methods"] = ["bimix"]
     block["optimum"]["objective"] = {"kind": "minimax", "reference": "baseline"}
     assert "best" not in unsearched(config, "own")
-    with pytest.raises(InputError, match="'best' is judged by minimax against the losses of 'baseline'"):
-        Dataset(config, "own").source("best")
+    refused("'best' is judged by minimax against the losses of 'baseline'", Dataset(config, "own").source, "best")
     block["groups"]["entropy"].append("baseline")
     assert "best" in unsearched(config, "own") and Dataset(config, "own").source("best").rule == "mix_best"
     block["optimum"]["stage"] = 2
-    with pytest.raises(InputError, match="'best' is one mixture for the whole run"):
-        Dataset(config, "own").source("best")
+    refused("'best' is one mixture for the whole run", Dataset(config, "own").source, "best")
 
 
 def test_what_groups_may_name_is_what_can_be_made(config: dict) -> None:
@@ -179,13 +174,11 @@ def test_who_makes_them_and_with_which_runs(block: dict) -> None:
     own = dataset_of(block)
     assert own.source("round2").rule == "mix_round"
     assert own.source("found").rule == "mix_found"
-    with pytest.raises(InputError, match="no mixture 'round4'"):
-        own.source("round4")
+    refused("no mixture 'round4'", own.source, "round4")
     assert [run.name for run in searched_with(own, "round2")] == [*START, "round1"]
     assert [run.name for run in searched_with(own, "found")] == [*START, "round1", "round2", "round3"]
     del block["search"]
-    with pytest.raises(InputError, match="no mixture 'found'"):
-        own.source("found")
+    refused("no mixture 'found'", own.source, "found")
 
 
 def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:

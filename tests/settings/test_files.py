@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from made_configs import DEFAULTS, ROOT, default, ready, said
+from refusals import refused
 
 from bimix.errors import InputError
 from bimix.settings import complete, prepare
@@ -53,8 +54,7 @@ def test_a_file_that_is_no_config_is_refused_before_it_is_read(tmp_path: Path) -
     with pytest.raises(InputError, match=r"bimix\.json: this is a result and no config: targets go before"):
         check_files([Path("results/mine/mixtures/bimix.json")])
     (tmp_path / "latin.yaml").write_bytes("a: é".encode("latin-1"))
-    with pytest.raises(InputError, match=r"latin\.yaml: the file is not UTF-8"):
-        check_files([tmp_path / "latin.yaml"])
+    refused(r"latin\.yaml: the file is not UTF-8", check_files, [tmp_path / "latin.yaml"])
     (tmp_path / "tabs.json").write_text('{\n\t"run": ["demo"]\n}')
     check_files([tmp_path / "tabs.json"])
 
@@ -130,14 +130,12 @@ def test_results_are_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.chdir(tmp_path)
     check_folder()
     Path("results").symlink_to(tmp_path / "disk")
-    with pytest.raises(InputError, match=r"results is a link to .*disk, which is not there: it must be a folder"):
-        check_folder()
+    refused(r"results is a link to .*disk, which is not there: it must be a folder", check_folder)
     (tmp_path / "disk").mkdir()
     check_folder()
     Path("results").unlink()
     Path("results").touch()
-    with pytest.raises(InputError, match="results is a file: it must be a folder"):
-        check_folder()
+    refused("results is a file: it must be a folder", check_folder)
 
 
 def test_what_is_built_is_what_the_users_files_name(tmp_path: Path) -> None:
@@ -178,14 +176,12 @@ def test_files_that_are_not_there_and_epochs_that_no_mixture_keeps_to_are_said_w
         )
         return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
 
-    with pytest.raises(InputError, match=r'mine\.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be'):
-        call()
+    refused(r'mine\.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be', call)
     call("results/mine/tokenizer.json")  # which may need no text: else Snakemake names what is missing
     Path("code.jsonl").write_bytes(b"x" * 200_000)
     sentence = "mine.yaml:6: datasets/mine/optimum/max_epochs: {} epochs of all text are about"
     assert not any("epochs" in one for one in call().remarks)
     assert any(sentence.format(1) in one for one in call(most=1).remarks)
-    with pytest.raises(InputError, match=sentence.format("0.001")):
-        call(most=0.001)
+    refused(sentence.format("0.001"), call, most=0.001)
     for most in (100, 1, 0.001):
         assert not any("epochs" in one for one in call(most=most, code="@far").remarks)

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import polars as pl
-import pytest
+from refusals import refused
 
-from bimix.errors import InputError
 from bimix.training.command import read, tidy
 
 DOMAINS = ["web", "code"]
@@ -41,8 +40,7 @@ def test_lines_of_json_are_read_by_one_name_or_one_of_each_domain_and_any_key_of
         assert table_of({"lines": "{folder}/log.jsonl", "loss": loss}, tmp_path).rows() == EXPECTED
     write_lines(tmp_path / "log.jsonl", [{"_step": line.pop("step"), **line} for line in map(dict, LINES)])
     assert table_of(ASKED | {"step": "_step"}, tmp_path).rows() == EXPECTED
-    with pytest.raises(InputError, match="'step': None is no training step"):
-        table_of(ASKED, tmp_path)
+    refused("'step': None is no training step", table_of, ASKED, tmp_path)
 
 
 def test_a_table_text_and_a_trainer_state_are_read(tmp_path: Path) -> None:
@@ -59,8 +57,7 @@ def test_a_table_text_and_a_trainer_state_are_read(tmp_path: Path) -> None:
     asked = {"lines": "{folder}/trainer_state.json", "loss": "eval_{domain}_loss"}
     assert table_of(asked, tmp_path).rows() == EXPECTED
     path.write_text('{"log": []}')
-    with pytest.raises(InputError, match="has no list 'log_history' as a"):
-        table_of(asked, tmp_path)
+    refused("has no list 'log_history' as a", table_of, asked, tmp_path)
 
 
 def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -> None:
@@ -70,16 +67,14 @@ def test_what_an_attempt_repeats_after_another_takes_its_place(tmp_path: Path) -
         file.write('{"step": 4, "eval/w')  # killed here, and the next writes on
     begun = write_lines(path, [{"step": 2, "eval/web/loss": 3.0, "eval/code/loss": 2.5}, *LINES[4:]], "a")
     assert table_of(ASKED, tmp_path, (0, begun)).rows() == EXPECTED
-    with pytest.raises(InputError, match=r"log.jsonl, line 4: .* no line of JSON"):
-        table_of(ASKED, tmp_path)
+    refused(r"log.jsonl, line 4: .* no line of JSON", table_of, ASKED, tmp_path)
 
 
 def test_a_diverged_loss_counts_where_no_later_attempt_replaced_it(tmp_path: Path) -> None:
     for loss in (40.0, float("nan"), float("inf")):
         path, asked = tmp_path / "log.jsonl", {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}
         write_lines(path, [*LINES[:3], {"step": 4, "eval/web/loss": loss, "eval/code/loss": loss}])
-        with pytest.raises(InputError, match=r"log\.jsonl, line 4"):
-            table_of(asked, tmp_path)
+        refused(r"log\.jsonl, line 4", table_of, asked, tmp_path)
         begun = write_lines(path, LINES[4:], "a")
         assert table_of(asked, tmp_path, (0, begun)).rows() == EXPECTED
 
@@ -102,10 +97,8 @@ def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path) -> None:
         ),
     ):
         write_lines(tmp_path / "log.jsonl", lines)
-        with pytest.raises(InputError, match=sentence):
-            table_of(ASKED, tmp_path)
-    with pytest.raises(InputError, match=r"own\.csv is not there: the command has left no losses"):
-        table_of(TABLE, tmp_path)
+        refused(sentence, table_of, ASKED, tmp_path)
+    refused(r"own\.csv is not there: the command has left no losses", table_of, TABLE, tmp_path)
     for text, sentence in (
         ("step,loss\n2,1.0\n", "no column 'domain'"),
         ("step,domain,loss\n2,,1.0\n", 'line 2: no measured domain ""'),
@@ -113,5 +106,4 @@ def test_a_fault_of_the_losses_is_a_sentence(tmp_path: Path) -> None:
         ("step,domain,loss\n2,web\n", r"own\.csv, line 2: it has 2 values for 3 columns"),
     ):
         (tmp_path / "own.csv").write_text(text)
-        with pytest.raises(InputError, match=sentence):
-            table_of(TABLE, tmp_path)
+        refused(sentence, table_of, TABLE, tmp_path)

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from refusals import refused
 from training_runs import flags
 
 import pretrain_model
-from bimix.errors import InputError
 from bimix.results.findings import Findings
 from bimix.results.verify import check_run
 from bimix.training import loop
@@ -163,5 +163,4 @@ def test_a_state_from_before_there_were_stages_goes_on(corpus: Path, tmp_path: P
 
 def test_a_stage_without_an_update_stops_before_the_training(corpus: Path, tmp_path: Path) -> None:
     staged = {"stages": [{"share": 0.99, "mixture": TRAINED}, {"share": 0.01, "mixture": ENDED}]}
-    with pytest.raises(InputError, match=r"stage 2 has a share of 0\.01, which of 40 updates is none"):
-        run(corpus, tmp_path / "short", staged)
+    refused(r"stage 2 has a share of 0\.01, which of 40 updates is none", run, corpus, tmp_path / "short", staged)

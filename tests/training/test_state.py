@@ -13,13 +13,13 @@ import numpy as np
 import polars as pl
 import pytest
 import training_runs
+from refusals import refused
 from training_runs import SCRIPT, events, launched, own_state
 
 import export_model
 import gather_losses
 import pretrain_model
 from bimix.digests import digest_file
-from bimix.errors import InputError
 from bimix.training import artefacts, attempt, provenance
 from bimix.training.rows import check_shards
 
@@ -152,8 +152,7 @@ def test_a_flipped_bit_in_an_output_is_a_sentence_of_who_reads_it(corpus: Path, 
     ):
         script.main(own)
         flip(finished / name)
-        with pytest.raises(InputError, match=rf"{name} is not as it was written: its digest is"):
-            script.main(own)
+        refused(rf"{name} is not as it was written: its digest is", script.main, own)
 
 
 def test_weights_that_are_kept_have_their_digest_in_the_report(corpus: Path, tmp_path: Path) -> None:
@@ -189,8 +188,7 @@ def test_a_spoilt_shard_is_a_sentence_before_the_first_update(corpus: Path, tmp_
         )
     ):
         other, out = spoil_shard(corpus, tmp_path / f"corpus{number}", spoil, digest), tmp_path / f"out{number}"
-        with pytest.raises(InputError, match=rf"train\.cats\.bin {sentence}"):
-            pretrain_model.main(flags(other, out))
+        refused(rf"train\.cats\.bin {sentence}", pretrain_model.main, flags(other, out))
         assert events(own_state(out)) == []
 
 
@@ -208,8 +206,7 @@ def test_all_bytes_of_large_shards_are_looked_at(tmp_path: Path, monkeypatch: py
     index = pl.DataFrame({"path": [str(path)], "dtype": ["uint32"], "rows": [100], "tokens": [1600]})
     index = index.with_columns(digest=pl.lit(digest_file(path)))
     assert check_shards(index, 1600, 2) == 6400
-    with pytest.raises(InputError, match="holds the id 1599, but the tokenizer has 1599"):
-        check_shards(index, 1599, 2)
+    refused("holds the id 1599, but the tokenizer has 1599", check_shards, index, 1599, 2)
 
 
 # several processes

@@ -16,6 +16,7 @@ import pytest
 import tiny_run
 import yaml
 from mini_dataset import mini_config, write_checkout
+from refusals import refused
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from training_runs import events, own_state
@@ -97,8 +98,7 @@ def test_a_run_that_skips_itself_is_no_success(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_or_cannot_be_started_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"the run .*one: its command ended with status 1; .*output\.log"):
-        train(tmp_path / "one", plain("0 fail"))
+    refused(r"the run .*one: its command ended with status 1; .*output\.log", train, tmp_path / "one", plain("0 fail"))
     assert "out of memory" in (own_state(tmp_path / "one") / "output.log").read_text()
     with pytest.raises(InputError, match=r"'no-such-program' cannot be started \(No such file"):
         train(tmp_path / "two", plain() | {"command": "no-such-program {mixture} {folder}"})
@@ -114,8 +114,7 @@ def test_losses_that_are_wrong_stop_and_are_read_again_when_the_config_is_mended
     assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 2.25
     assert train(folder, plain()) == 0  # no name of a metric defines a run: nothing is trained again
     assert pl.read_parquet(folder / "losses.parquet")["loss"][0] == 1.75
-    with pytest.raises(InputError, match="no loss of tasks at step 2"):
-        train(folder, plain(), "--domains", "web", "code", "tasks")
+    refused("no loss of tasks at step 2", train, folder, plain(), "--domains", "web", "code", "tasks")
     assert train(folder, plain(), "--domains", "code", "web") == 0
     assert events(own_state(folder)) == ["begun", "ended"]
 
@@ -213,8 +212,7 @@ def test_a_table_that_is_appended_to_goes_on_after_a_kill(tmp_path: Path) -> Non
     (tmp_path / "append.py").write_text(APPENDING)
     command = f"{shlex.quote(sys.executable)} {tmp_path / 'append.py'} {{mixture}} {{folder}}"
     trainer = plain() | {"command": command, "losses": {"table": "{folder}/losses.csv"}}
-    with pytest.raises(InputError, match="status 1"):
-        train(tmp_path / "run", trainer)
+    refused("status 1", train, tmp_path / "run", trainer)
     assert train(tmp_path / "run", trainer) == 0
     losses = pl.read_parquet(tmp_path / "run/losses.parquet").filter(pl.col("domain") == "web")
     assert losses["loss"].to_list() == [3.0, 4.0, 4.0]

@@ -1,8 +1,7 @@
 """The wrappers of other trainers pass them flags and set fields that they have.
 
 Neither is run: for Megatron-LM `torchrun` is a program that prints its words, for OLMo-core a
-package has its classes with the fields that the wrapper sets, and no other.
-"""
+package has its classes with the fields that the wrapper sets, and no other."""
 
 import csv
 import os
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from mini_dataset import ROOT
 
-from bimix.training.command import fill, read
+from bimix.training.command import FIELDS, fault, fill, read
 
 TRAINERS = ROOT / "resources/examples/trainers"
 VALUES = dict.fromkeys(("evaluate_every", "batch_rows", "sequence_length", "seed", "gpus"), "8")
@@ -159,3 +158,25 @@ def test_olmos_wrapper_sets_fields_that_olmo_core_has(tmp_path: Path) -> None:
 def test_losses_after_the_first_update_which_olmo_core_never_measures_are_refused(tmp_path: Path) -> None:
     done = olmo(tmp_path, every="1")
     assert done.returncode == 1 and "measures nothing after the first update" in done.stderr
+
+
+FILLED = dict.fromkeys(FIELDS, 1) | {"mixture": "a b.json", "folder": "/c; rm -rf 'd"}
+
+
+def test_a_value_is_one_word_whatever_is_in_it() -> None:
+    words = fill("python 'my train.py' --data={mixture} --out {folder}/{seed} '{{x}}'", FILLED)
+    assert words == ["python", "my train.py", "--data=a b.json", "--out", "/c; rm -rf 'd/1", "{x}"]
+
+
+def test_a_command_that_cannot_be_filled_is_a_sentence() -> None:
+    for command, sentence in (
+        ("train {mixture} {folder} {sed}", "no field {sed}; there are mixture, folder, steps"),
+        ("train {mixture}", "it never says {folder}: all runs would write to one place"),
+        ("train {folder}", "it never says {mixture}"),
+        ("train {mixture} {folder} 'open", "No closing quotation: close it"),
+        ("train {mixture} {folder} {", "a brace that is meant as such is written twice"),
+        ("train {mixture} {folder} {seed:03d}", "more than a name"),
+        ("train {mixture} {folder} {seed.real}", "more than a name"),
+        ("  ", "it has no word"),
+    ):
+        assert sentence in str(fault(command))

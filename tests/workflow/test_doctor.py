@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from mini_dataset import mini_config, write_checkout
+from refusals import refused
 
 import check_cluster
-from bimix.errors import InputError
 
 
 def doctor(folder: Path, *flags: str, environment: dict | None = None) -> subprocess.CompletedProcess:
@@ -49,8 +49,7 @@ def test_a_tokenizer_that_no_cache_has_is_said(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")  # the check sets it
     (tmp_path / "tokenizer.json").touch()
     assert check_cluster.tokenizer(str(tmp_path / "tokenizer.json")).endswith("tokenizer.json is there.")
-    with pytest.raises(InputError, match=r"for .nobody/nothing"):
-        check_cluster.tokenizer("nobody/nothing")
+    refused(r"for .nobody/nothing", check_cluster.tokenizer, "nobody/nothing")
 
 
 def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,20 +58,16 @@ def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytes
     place = check_cluster.RUN / "run.json"
     report = json.loads(place.read_text())
     place.write_text(json.dumps(report | {"versions": report["versions"] | {"torch": "1.0"}}))
-    with pytest.raises(InputError, match=r"torch 1.0 \(here "):
-        check_cluster.node(0)
+    refused(r"torch 1.0 \(here ", check_cluster.node, 0)
     place.write_text(json.dumps(report))
-    with pytest.raises(InputError, match="--gpus is 8, and the run used 1 x cpu"):
-        check_cluster.node(8)
+    refused("--gpus is 8, and the run used 1 x cpu", check_cluster.node, 8)
     (notes,) = check_cluster.RUN.glob("state/*/attempts.jsonl")
     lines = [json.loads(line) for line in notes.read_text().splitlines()]
     again = [line | {"step": 0} if line["event"] == "begun" else line for line in lines]
     notes.write_text("".join(json.dumps(line) + "\n" for line in again))
-    with pytest.raises(InputError, match="began again at step 0"):
-        check_cluster.resumed()
+    refused("began again at step 0", check_cluster.resumed)
     monkeypatch.setattr(check_cluster, "LEAST_GB", 10**9)
-    with pytest.raises(InputError, match="are little for checkpoints"):
-        check_cluster.disk()
+    refused("are little for checkpoints", check_cluster.disk)
 
 
 def test_a_broken_workflow_fails_with_its_log(checked: Path, tmp_path: Path) -> None:

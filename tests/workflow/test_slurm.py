@@ -22,10 +22,10 @@ from pathlib import Path
 import pytest
 import yaml
 from mini_dataset import mini_config, write_checkout
+from refusals import refused
 from slurm_cluster import PROFILE_BIN, Cluster, obstacle, wait_until
 
 import check_cluster
-from bimix.errors import InputError
 
 PROFILE = "workflow/profiles/slurm/config.yaml"
 ON_CLUSTER = ("--workflow-profile", "workflow/profiles/slurm")
@@ -427,8 +427,7 @@ def test_the_doctor_names_a_wrong_partition(cluster: Cluster, tmp_path: Path, mo
         ("cpu", "loose", "put workflow/profiles/slurm/bin first on PATH"),
     ):
         set_partitions(tmp_path, others, trainings)
-        with pytest.raises(InputError, match=re.escape(sentence)):
-            check_cluster.partitions(Path("workflow/profiles/slurm"), 1)
+        refused(re.escape(sentence), check_cluster.partitions, Path("workflow/profiles/slurm"), 1)
     monkeypatch.setenv("PATH", f"workflow/profiles/slurm/bin:{os.environ['PATH']}")
     assert check_cluster.partitions(Path("workflow/profiles/slurm"), 1) == "trainings go to loose, other jobs to cpu."
     profile = yaml.safe_load((tmp_path / PROFILE).read_text())
