@@ -1,1 +1,1 @@
-"""Which mixture is best, by which objective, and how sure that is: one answer for all pages."""
+"""Decides for all pages which mixture is best, by which objective, with which certainty."""

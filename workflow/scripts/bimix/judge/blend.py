@@ -1,8 +1,8 @@
-"""A mix of laws as a check of one law: where it predicts runs left out better, by more than chance,
-the form of the law misfits these runs.
+"""A blend of laws as a check of one law: where the blend predicts left-out runs significantly
+better, the form of the law misfits these runs.
 
-The mix is a weighted geometric mean of the laws' predictions, with weights of at least 0 that sum
-to 1, the same for all losses (stacking, Breiman 1996). Each fold is predicted by weights from the
+The blend is a weighted geometric mean of the laws' predictions, with weights of at least 0 that sum
+to 1, the same for all losses (stacking, Breiman 1996). Each fold is predicted with weights from the
 other folds.
 """
 
@@ -15,17 +15,16 @@ from scipy.special import stdtrit
 from bimix.judge.errors import folds_of
 
 LEAST_RUNS = 8
-# One-sided level of the paired test, and the least part of the law's error that a mix must save.
+# One-sided level of the paired test, and the least fraction of the law's error to be saved.
 LEVEL, LEAST_SAVED = 0.95, 0.05
 SHOWN = 0.05  # weights below it are not named
 HEAVY = 1e4  # holds the sum of the weights at 1
 
 
 def blend(truth: np.ndarray, predicted: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
-    """Losses (n, d) by the mix of laws, NaN where `truth` is, and the weights of all folds
-    together.
+    """Losses (n, d) by the blend of laws, NaN where `truth` is, and its weights from all folds.
 
-    `predicted` {law: (n, d)}: left-out losses, all of them defined.
+    `predicted` {law: (n, d)}: predictions of left-out losses, all defined.
     """
     seen, folds = np.isfinite(truth), folds_of(len(truth))
     target, table = np.log(truth), np.log(np.array(list(predicted.values())))
@@ -44,8 +43,8 @@ def blend(truth: np.ndarray, predicted: Mapping[str, np.ndarray]) -> tuple[np.nd
 
 
 def beaten(truth: np.ndarray, law: np.ndarray, mixed: np.ndarray) -> bool:
-    """Whether the mix predicts the runs better than the law by more than chance: by a one-sided
-    t-test of each run's mean errors, and by LEAST_SAVED of the law's error.
+    """Whether the blend predicts the runs significantly better than the law: by a paired one-sided
+    t-test of the runs' mean errors, and by at least LEAST_SAVED of the law's error.
     """
     there = np.isfinite(truth).any(axis=1)  # a run that stopped has no loss at the last step
     truth, law, mixed = truth[there], law[there], mixed[there]
@@ -57,6 +56,6 @@ def beaten(truth: np.ndarray, law: np.ndarray, mixed: np.ndarray) -> bool:
 
 
 def shown(weights: Mapping[str, float]) -> str:
-    """The weights for a person, the largest first: "0.6 transfer, 0.4 exponential"."""
+    """The weights as text, the largest first: "0.6 transfer, 0.4 exponential"."""
     order = sorted(weights, key=weights.get, reverse=True)
     return ", ".join(f"{weights[law]:.2g} {law}" for law in order if weights[law] >= SHOWN)

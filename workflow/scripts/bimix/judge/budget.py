@@ -26,8 +26,8 @@ class Device:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of equal runs: a row of plan.csv. `flops_per_run` with evaluations; hours of a run
-    on all of its devices, and hours left of all devices together; storage in 10^9 bytes.
+    """The cost of equal runs: a row of plan.csv. `flops_per_run` includes evaluations; hours of a
+    run on all its devices, and remaining hours of all devices together; storage in 10^9 bytes.
     """
 
     needed_for: str
@@ -52,17 +52,17 @@ SCHEMA = {column.name: column.type for column in fields(Cost)}
 
 @dataclass(frozen=True)
 class Stated:
-    """A model that a command of the user's trains: what is known of it is its parameters."""
+    """A model that a user's own command trains, of which only the parameters are known."""
 
     parameters: float
 
     def flops_per_token(self, row_length: int) -> float:
-        """FLOPs of a token trained on, without attention, which is not known."""
+        """FLOPs of a training token without attention, whose size is not known."""
         return 6 * self.parameters
 
 
 def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
-    """FLOPs of one run: 6N + 12 L d T a token trained on, a third of that a token evaluated."""
+    """FLOPs of one run: 6N + 12 L d T per training token, a third of that per evaluated token."""
     evaluated = len(recipe.measured) * domains * recipe.validation_rows
     rows = recipe.steps * recipe.batch_rows + evaluated / 3
     return rows * sequence_length * shape.flops_per_token(sequence_length)
@@ -71,8 +71,8 @@ def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domai
 def search_factor(what: str, shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
     """FLOPs of a kind of training relative to plain pretraining.
 
-    doremi: the reference's forward pass next to the proxy; doge: the rows of
-    the mix of all domains, and the work on whole gradients.
+    doremi: the reference's forward pass in addition to the proxy's; doge: the rows of the mix of
+    all domains, and the work on whole gradients.
     """
     if what == "doremi":
         return 4 / 3
@@ -84,7 +84,7 @@ def search_factor(what: str, shape: Shape | Stated, recipe: Recipe, sequence_len
 
 
 def run_bytes(what: str, shape: Shape | Stated) -> int:
-    """Bytes on disk of a run: checkpoints that stay, and weights; a swarm's keeps losses only."""
+    """Bytes on disk of a run: kept checkpoints and weights; a swarm's run keeps losses only."""
     kept = {"pretraining": WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES, "swarm": 0}
     return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
 
@@ -92,7 +92,7 @@ def run_bytes(what: str, shape: Shape | Stated) -> int:
 def cost(
     planned: PlannedRuns, shape: Shape | Stated, sequence_length: int, domains: int, device: Device, devices: int
 ) -> Cost:
-    """What planned runs of one shape cost, on so many `devices`, measured on `domains`."""
+    """The cost of planned runs of one shape on `devices`, evaluated on `domains`."""
     recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)
     flops *= search_factor(planned.what, shape, recipe, sequence_length, domains)
@@ -118,7 +118,7 @@ def cost(
 
 
 def with_totals(rows: Sequence[Cost]) -> pl.DataFrame:
-    """The rows and, of each need and kind of device, their sum."""
+    """The rows, and their sum for each need and kind of device."""
     table = pl.DataFrame([astuple(row) for row in rows], schema=SCHEMA, orient="row")
     sums = ("runs", "done", "device_hours_left", "storage_gb")
     totals = table.group_by("needed_for", "device", maintain_order=True).agg(pl.col(name).sum() for name in sums)

@@ -1,5 +1,5 @@
-"""Mixtures compared by their runs: what each ends with by the criterion, which differences are
-significant, and when each gets to the end of the reference.
+"""Compares mixtures by their runs: the final value of the criterion, which differences are
+significant, and the steps to reach the reference's final value.
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,45 +54,45 @@ class Comparison:
         return self.runs.mixtures
 
     def value(self, mixture: str) -> float:
-        """The value that is minimised."""
+        """The final value of the criterion, which is minimised."""
         return float(np.exp(self.levels[self.mixtures.index(mixture)]))
 
     def holds(self, mixture: str) -> bool:
-        """Whether a mixture holds the objective's constraint and the bounds."""
+        """Whether a mixture satisfies the objective's constraint and the bounds."""
         return not self.broken[self.mixtures.index(mixture)] and mixture not in self.outside
 
     def ranked(self) -> list[str]:
-        """Mixtures that hold the objective first, then the best first."""
+        """Mixtures from best to worst, those that satisfy the constraints first."""
         return sorted(self.mixtures, key=lambda name: (not self.holds(name), self.value(name)))
 
     def lead(self, one: str, other: str) -> float:
-        """By how much the log value of one is below that of another."""
+        """How far the log value of one mixture is below that of another."""
         return float(self.levels[self.mixtures.index(other)] - self.levels[self.mixtures.index(one)])
 
     def ties(self, mixture: str) -> bool | None:
-        """Whether it may be as good as the best that holds the objective; None: noise not known."""
+        """Whether it ties with the best that satisfies the constraints; None: noise not known."""
         if self.noise is None:
             return None
         n, best = (self.mixtures.index(name) for name in (mixture, self.ranked()[0]))
         return n == best or bool(self.levels[n] - self.levels[best] <= self.noise.behind_best(n, best))
 
     def width(self, one: str, other: str) -> float | None:
-        """Half the 95 % interval of `lead`; None where the noise is not known."""
+        """Half the width of the 95 % interval of `lead`; None where the noise is not known."""
         if self.noise is None:
             return None
         return self.noise.between(self.mixtures.index(one), self.mixtures.index(other))
 
     def significant(self, one: str, other: str) -> bool | None:
-        """Whether two mixtures named beforehand differ."""
+        """Whether two mixtures chosen beforehand differ significantly."""
         width = self.width(one, other)
         return None if width is None else abs(self.lead(one, other)) > width
 
 
 def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outside: Iterable[str] = ()) -> Comparison:
     """The comparison of runs by a criterion; `known` is the noise where no run was repeated,
-    `outside` are mixtures that bounds forbid.
+    `outside` are mixtures that violate the bounds.
 
-    Errors: the reference is not among them; a loss that the criterion reads is not there.
+    Errors: the reference is not among the runs; a loss of the criterion is missing.
     """
     if criterion.reference not in runs.mixtures:
         raise InputError(
@@ -114,7 +114,7 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
     broken: tuple[dict[str, float], ...] = tuple({} for _ in runs.mixtures)
     if criterion.kind == "no_worse_than":
         ends = column_levels(runs)
-        # a metric that a mixture has not breaks nothing there
+        # a metric that a mixture lacks cannot violate the constraint
         excess = np.expm1(ends - ends[runs.mixtures.index(criterion.reference)] - np.log1p(criterion.margin))
         for n, i in zip(*np.nonzero(excess > HELD), strict=True):
             broken[n][runs.columns[i].name] = float(excess[n, i])
@@ -122,7 +122,7 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
 
 
 def column_levels(runs: Runs) -> np.ndarray:
-    """What mixtures end with (n, d), in logs as if each had all seeds; NaN where not measured."""
+    """Final log values (n, d), adjusted to all seeds for each mixture; NaN where not measured."""
     last = runs.last()
     found = np.full((last.shape[0], last.shape[2]), np.nan)
     for i in range(last.shape[2]):
@@ -135,14 +135,14 @@ def column_levels(runs: Runs) -> np.ndarray:
 def table(comparison: Comparison, factors: Mapping[str, float | None] | None = None) -> pl.DataFrame:
     """One row for each mixture, in order, in the columns of COMPARISON.
 
-    average_loss: by the weights, in `unit`, as if each had run with all seeds; worst_ratio: of
-    minimax, to the reference's end. difference_percent: to the reference of what is minimised, with
-    its 95 % interval, and whether it is significant; ties_with_best: null where the noise is not
-    known. broken: the domains that `no_worse_than` is broken by, with the percent above the margin;
-    empty where it holds, null without such an objective. domains_better than the reference at the
-    end. steps_to_reference: when the curve is where the reference ends (null: never), steps_ratio
-    to its steps. deviation_percent between the runs of a mixture, seeds' effects included. With
-    `factors` {domain: bits per byte of a nat per token} bits_per_byte of the average.
+    average_loss: weighted, in `unit`, adjusted to all seeds; worst_ratio: of minimax, to the
+    reference's final value. difference_percent: of the criterion from the reference, with its 95 %
+    interval and its significance; ties_with_best: null where the noise is not known. broken: the
+    domains that violate `no_worse_than`, with the percent above the margin; empty where none does,
+    null without such an objective. domains_better: than the reference at the end.
+    steps_to_reference: until the reference's final value is reached (null: never); steps_ratio: to
+    the reference's steps. deviation_percent: between the runs of a mixture, seed effects included.
+    With `factors` {domain: bits per byte of a nat per token}: bits_per_byte of the average.
     """
     runs, judged = comparison.runs, comparison.criterion
     base = runs.mixtures.index(judged.reference)
@@ -189,8 +189,8 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
 
 
 def in_bits(comparison: Comparison, factors: Mapping[str, float | None]) -> Comparison | None:
-    """The same comparison of the average in bits per byte, with `factors` {domain: bits per byte of
-    a nat per token}; None where the bytes of a domain that weighs are not known.
+    """The comparison of the average in bits per byte, with `factors` {domain: bits per byte of a
+    nat per token}; None where the bytes of a weighted domain are not known.
     """
     runs, judged = comparison.runs, comparison.criterion
     weigh = judged.target(runs.columns) > 0
@@ -202,15 +202,15 @@ def in_bits(comparison: Comparison, factors: Mapping[str, float | None]) -> Comp
 
 
 def said_broken(by: Mapping[str, float]) -> str:
-    """The domains a constraint is broken by, the worst first: "law 2.3 %, web 0.1 %"."""
+    """The domains that violate a constraint, the worst first: "law 2.3 %, web 0.1 %"."""
     return ", ".join(f"{name} {100 * by[name]:.2g} %" for name in sorted(by, key=by.get, reverse=True))
 
 
 def steps_to_reach(steps: np.ndarray, losses: np.ndarray, target: float) -> float | None:
-    """The first step at which a curve of k losses is at `target`; None if it never is.
+    """The first step at which a curve of k losses reaches `target`; None if it never does.
 
-    Between evaluations log loss is taken as linear in log step. A curve that is there at its first
-    evaluation already gets the step of that evaluation.
+    Log loss is interpolated linearly in log step between evaluations. A curve that is below the
+    target at its first evaluation gets the step of that evaluation.
     """
     low = np.nonzero(losses <= target * (1 + 1e-12))[0]
     if not len(low):
@@ -223,12 +223,12 @@ def steps_to_reach(steps: np.ndarray, losses: np.ndarray, target: float) -> floa
 
 
 def mean_over_seeds(curves: np.ndarray) -> np.ndarray:
-    """The mean (n, k) of curves (n, s, k) over the seeds that were run; NaN without one."""
+    """The mean (n, k) of curves (n, s, k) over the existing seeds; NaN without any."""
     there = np.isfinite(curves)
     total = np.where(there, curves, 0.0).sum(axis=1)
     return np.divide(total, there.sum(axis=1), out=np.full(total.shape, np.nan), where=there.any(axis=1))
 
 
 def percent(log: float) -> float:
-    """A difference of logs as percent."""
+    """A difference of logs in percent."""
     return float(100 * np.expm1(log))

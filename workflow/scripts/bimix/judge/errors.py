@@ -1,4 +1,4 @@
-"""How well a law predicts what was not fitted: errors, R2, ranks (paper Tables 2 and 3)."""
+"""Scores of a law's predictions of losses not fitted: errors, R2, ranks (paper Tables 2, 3)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ def relative_error(observed, predicted):
 
 def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
     """1 - SS_res / SS_tot of log losses over the steps of one curve (paper Sec. 6.2). None where
-    the curve has no spread: one step, or losses that differ by rounding only.
+    the curve does not vary: one step, or losses equal up to rounding.
     """
     y, fitted = np.log(observed), np.log(predicted)
     if np.ptp(y) < SAME:
@@ -41,12 +41,12 @@ def r2_log(observed: np.ndarray, predicted: np.ndarray) -> float | None:
 
 
 def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
-    """Hold out the last step of each mixture, fit the rest of that mixture, predict it: one
-    row per mixture and domain.
+    """Errors of predicting each mixture's last step from its earlier steps: one row per mixture and
+    domain.
 
-    Of one mixture by itself `bimix` and `transfer` are the same curve B / s^beta + C: it does not
-    say what mixtures do at each step. Laws that are fitted at single steps (`exponential`,
-    `regmix`) say nothing about another step: no rows. Nor has a curve with fewer than four steps.
+    For a single mixture `bimix` and `transfer` are the same curve B / s^beta + C. Laws fitted at
+    single steps (`exponential`, `regmix`) predict no other step and have no rows; neither has a
+    curve with fewer than four steps.
     """
     rows = []
     for n, mixture in enumerate(observed.mixtures):
@@ -62,11 +62,11 @@ def extrapolation(law: str, observed: Observations) -> pl.DataFrame:
 
 
 def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray) -> pl.DataFrame:
-    """R2 and mean relative error of a fitted law over all steps of mixtures it has not seen: one
-    row per mixture and domain.
+    """R2 and mean relative error of a fitted law over all steps of held-out mixtures: one row per
+    mixture and domain.
 
-    `proportions` (n, m) are the held-out mixtures in the order of the law's domains. Steps that a
-    per-step law has not seen are left out.
+    `proportions` (n, m) are the held-out mixtures in the order of the law's domains. Steps to which
+    a per-step law was not fitted are left out.
     """
     steps = held_out.steps
     if not LAWS[fitted["law"]].over_steps or len(fitted["steps"]) == 1:
@@ -93,7 +93,7 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
 
 
 def _pools(domains: Sequence[str], observed: Observations) -> np.ndarray | None:
-    """Pools (n, m) in the order of a fitted law's domains, None where they are not known."""
+    """Pools (n, m) in the order of a fitted law's domains; None where they are not known."""
     if observed.pools is None:
         return None
     pools = dict(zip(observed.domains, observed.pools.T, strict=True))
@@ -102,7 +102,7 @@ def _pools(domains: Sequence[str], observed: Observations) -> np.ndarray | None:
 
 
 def one_size(observed: Observations) -> None:
-    """Errors: runs of several sizes, which the scores at the last step would mix up."""
+    """Errors: runs of several sizes, which have no common last step to score."""
     if observed.parameters is not None:
         raise InputError(
             "the losses are of models of several sizes (column parameters): scores are of one; take its rows."
@@ -145,13 +145,13 @@ def rank_correlation(observed: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 def folds_of(n: int) -> np.ndarray:
-    """The fold (n,) in which each mixture is left out: alone up to FOLDS of them."""
+    """The fold (n,) in which each mixture is left out; up to FOLDS mixtures each has its own."""
     return np.random.default_rng(0).permutation(np.arange(n) % FOLDS)
 
 
 def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
-    """Losses (n, d) at the last step, of each mixture by a fit without its fold; None with fewer
-    than three mixtures.
+    """Predicted losses (n, d) at the last step, each mixture's by a fit without its fold; None with
+    fewer than three mixtures.
     """
     if len(observed.mixtures) < 3:
         return None
@@ -166,14 +166,14 @@ def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
 
 
 def for_the_last_step(law: str, observed: Observations) -> Observations:
-    """The losses under predictions at the last step: of a law of single steps that step's."""
+    """The observations to fit for predictions at the last step: a per-step law needs only that."""
     if LAWS[law].over_steps:
         return observed
     return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
 
 
 def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> dict[str, dict[str, float]]:
-    """By loss domain, of (n, d) at the last step: {name}_mre, and {name}_spearman of 3 or more."""
+    """{name}_mre and, from 3 mixtures on, {name}_spearman by loss domain, of predictions (n, d)."""
     last = observed.losses[:, -1]
     errors, ranks = {}, {}
     for d, domain in enumerate(observed.loss_domains):

@@ -1,6 +1,6 @@
-"""What the files of a dataset say next to the runs compared: the predictions of its laws with their
+"""Evidence in a dataset's files besides the compared runs: the predictions of its laws with their
 errors, and the noise of a run where no compared mixture was repeated, from repeated proxies, else
-from the errors of laws on runs left out.
+from the errors of laws on left-out runs.
 """
 
 import argparse
@@ -29,7 +29,7 @@ QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; els
 
 
 def add_evidence(parser: argparse.ArgumentParser) -> None:
-    """Add what the laws predict, and the runs of their model."""
+    """Add the flags for the laws' predictions and the runs of their model."""
     parser.add_argument(
         "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their repeated runs give the noise"
     )
@@ -38,9 +38,9 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
 
 
 def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Iterable[Promise]) -> Known | None:
-    """The noise of repeated proxies, else the least error of a law in what is minimised on a run
-    left out, as a standard deviation of the log: the law's misfit is in it, so that it is too large
-    where a law misfits. None where neither is known.
+    """The noise of repeated proxies, else the least error of a law in the criterion on left-out
+    runs, as a standard deviation of the log, which is too large where the law misfits. None where
+    neither is known.
     """
     if proxies is not None and (found := noise_between(proxies, criterion)):
         return replace(found, source=f"repeated proxies: {found.source}")
@@ -52,8 +52,8 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
 
 
 def noise_between(table: pl.DataFrame, criterion: Criterion) -> Known | None:
-    """The noise between repeated runs by the criterion; None where none was repeated or they do not
-    all have what it reads. Of minimax, which needs a reference among them, that of the average.
+    """The noise between repeated runs in the criterion; None where none was repeated or some lack a
+    loss of the criterion. For minimax, which needs a reference among them, that of the average.
     """
     if "seed" not in table.columns:
         return None
@@ -73,14 +73,13 @@ def evidence(
     forbidden: Iterable[str],
     called: Mapping[str, str],
 ) -> tuple[Comparison, Comparison | None, list[Promise]]:
-    """The runs of the model to be made good, all runs at what the laws predict, and the promises of
-    the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden` are mixtures
-    outside the bounds; runs are `called` as `moved` says.
+    """The runs of the target model, all runs at the size and step that laws predict, and the
+    promises of the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden`
+    are mixtures outside the bounds; `called` are the names by `moved`.
 
-    Of `options` those of `add_evidence`, and compared, scores, step, stage, fitted_model,
-    asked_model, compared_model. Runs compared that are of the model that laws predict are judged at
-    the step of the optima, if all were evaluated at it, and the proxies are among them; others at
-    their end.
+    Reads of `options` those of `add_evidence`, and compared, scores, step, stage, fitted_model,
+    asked_model, compared_model. Compared runs of the model that laws predict are judged at the step
+    of the optima, if all were evaluated at it, and include the proxies; others at their last step.
     """
     scores = read_table(options.scores) if options.scores else None
     promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
@@ -106,8 +105,8 @@ def evidence(
 
 
 def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
-    """{name: what its run is called}, of mixtures {domain: proportion} that were run under the name
-    of an optimum that has other proportions now: what was measured is not of that optimum.
+    """{name: new name} of mixtures {domain: proportion} that were run under the name of an optimum
+    whose proportions have changed since: their losses are not those of the optimum.
     """
     return {
         name: f"{name} (measured)" for name in optima if name in run and farthest(run[name], optima[name])[1] > NEAR
@@ -115,7 +114,7 @@ def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[s
 
 
 def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """A tidy table whose mixtures have other names."""
+    """A tidy table with renamed mixtures."""
     return table.with_columns(pl.col("mixture").cast(pl.String).replace(names))
 
 
@@ -125,8 +124,8 @@ def outside(
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures beyond an optimum's bounds by more than ROUNDED, for a run's tokens, and those
-    that miss the marginals of its objective.
+    """The mixtures that violate an optimum's bounds for a run's tokens by more than ROUNDED, or the
+    marginals of its objective.
     """
     lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
     for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
@@ -144,13 +143,13 @@ def outside(
 
 
 def joined(tables: Iterable[pl.DataFrame]) -> pl.DataFrame | None:
-    """Tidy losses of several groups, each run once; None without any."""
+    """Tidy losses of several groups, each run once; None without groups."""
     tables = list(tables)
     return pl.concat(tables, how="diagonal_relaxed").unique(maintain_order=True) if tables else None
 
 
 def proxies_at(tables: Iterable[pl.DataFrame], step: int, size: float | None) -> Runs | None:
-    """The proxies at what a law predicts: of its size at their ends, else at the step; or None."""
+    """The proxies at the law's size and their last steps, else at the step; None without any."""
     table = joined(tables)
     if table is None:
         return None
@@ -163,8 +162,8 @@ def proxies_at(tables: Iterable[pl.DataFrame], step: int, size: float | None) ->
 def promise(
     law: Mapping, mixture: str, model: str, spans: pl.DataFrame, scores: pl.DataFrame | None, criterion: Criterion
 ) -> Promise | None:
-    """What a law promises for its optimum, from its intervals `spans` in the columns of INTERVALS;
-    None where they have no such row. `scores` as compare_laws.py writes them, with its errors.
+    """A law's promise for its optimum, from its intervals `spans` in the columns of INTERVALS; None
+    where they lack that row. `scores` of compare_laws.py hold the law's errors.
     """
     spans = spans.filter(pl.col("law") == law["law"])
     best = spans.filter(pl.col("quantity") == QUANTITIES.get(criterion.kind, "optimum_average_loss")).to_dicts()
@@ -196,8 +195,8 @@ def promise(
 def left_out_error(
     scores: pl.DataFrame | None, law: str, criterion: Criterion, score: str = "left_out_mre"
 ) -> float | None:
-    """A law's mean relative error on runs left out, or that of a mix that beats it, by weights;
-    None where it was not scored.
+    """A law's weighted mean relative error on left-out runs, or that of a blend that beats it; None
+    where it was not scored.
     """
     if scores is None:
         return None

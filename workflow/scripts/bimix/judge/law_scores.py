@@ -1,5 +1,5 @@
-"""The laws side by side: the same scores on the same rows, how they grow with the number of runs
-fitted, and how a law over sizes predicts a large model by how many of its runs it was fitted to.
+"""Compares laws: the same scores on the same rows, their change with the number of runs fitted, and
+the error of a law over sizes on a large model by the number of its runs that were fitted.
 """
 
 import numpy as np
@@ -60,24 +60,23 @@ LEARNING = {
     "spearman": pl.Float64,
     "note": pl.String,
 }
-# `runs`: what was fitted; error in percent of the loss, null where no run was left.
+# `runs`: fitted runs; error in percent of the loss, null where no run was left.
 SIZES = {"runs": pl.String, "large_runs": pl.Int64, "draw": pl.Int64, "error": pl.Float64, "spearman": pl.Float64}
 LEFT = 2  # large runs that are left to be predicted, at least
 RANKED = 3  # runs that have an order to speak of
 
 
 def compare(laws: list[str], observed: Observations, held_out: Observations | None) -> pl.DataFrame:
-    """Every law's scores per loss domain, and their means (domain null), in
-    the columns of COMPARISON.
+    """Every law's scores per loss domain, and their means (domain null), in the columns of
+    COMPARISON.
 
-    The note of a mean says where the score is not defined, or that the law has fewer runs than
-    determine its numbers; a law that refuses the data has one row, its note the refusal.
+    The note of a mean names domains without a score, or says that there are fewer runs than the law
+    needs; a law that refuses the data has one row, with the refusal as its note.
 
     extrapolation_mre (Table 2), generalization_r2 and generalization_mre (Table 3, the held-out
     mixtures), left_out_mre and left_out_spearman: mixtures left out of the fit (one at a time up to
-    8 of them, else in 8 folds), at the last step. blend_mre, of a law that a mix of all laws
-    predicts these better than by more than chance: the error of the mix, whose note has its
-    weights.
+    8 of them, else in 8 folds), at the last step. blend_mre: the error of the blend of all laws on
+    these, where it is significantly lower than the law's; the note has the weights.
     """
     one_size(observed)
     rows, predicted = [], {}
@@ -111,7 +110,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
 
 
 def _blended(observed: Observations, predicted: dict[str, np.ndarray]) -> list[tuple]:
-    """The rows blend_mre, per loss domain and their mean, of laws with these left-out losses."""
+    """The rows blend_mre, per loss domain and their mean, of laws with these predictions."""
     truth, n = observed.losses[:, -1], len(observed.mixtures)
     defined = {law: one for law, one in predicted.items() if (one[np.isfinite(truth)] > 0).all()}
     if len(defined) < 2 or n < blend.LEAST_RUNS:
@@ -128,7 +127,7 @@ def _blended(observed: Observations, predicted: dict[str, np.ndarray]) -> list[t
 
 
 def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
-    """A row a law for a person: coefficients, runs, mean scores (errors in percent), a note."""
+    """One row per law: coefficients, runs, mean scores (errors in percent), a note."""
     rows = []
     for law in comparison["law"].unique(maintain_order=True):
         own = comparison.filter((pl.col("law") == law) & pl.col("domain").is_null())
@@ -163,10 +162,10 @@ def _per_domain(table: pl.DataFrame, column: str) -> dict[str, float | None]:
 def learning_curve(
     laws: list[str], observed: Observations, held_out: Observations | None, counts: list[int], draws: int, seed: int
 ) -> pl.DataFrame:
-    """Error and rank correlation at the last step against the number of mixtures fitted, in
-    the columns of LEARNING.
+    """Error and rank correlation at the last step against the number of mixtures fitted, in the
+    columns of LEARNING.
 
-    Each draw fits `runs` random mixtures and predicts the held-out ones, or without such the
+    Each draw fits `runs` random mixtures and predicts the held-out ones, or without any the
     mixtures that were not drawn. Every law gets the same draws; mean and worst over loss domains of
     the mean relative error, mean of Spearman's correlation.
     """
@@ -201,9 +200,9 @@ def size_scores(
     """Error and rank correlation on the `large` runs (n,) that were not fitted, in the columns of
     SIZES.
 
-    Each draw fits all runs that are not large and a random number of those, `counts` as far as
-    there are so many. The error is the mean over runs and loss domains, the correlation the mean
-    over the loss domains, null for fewer than three runs.
+    Each draw fits all other runs and `counts` random large ones, as far as there are so many. The
+    error is the mean over runs and loss domains, the correlation the mean over the loss domains,
+    null for fewer than three runs.
     """
     small, large = np.nonzero(~large)[0], np.nonzero(large)[0]
     rows = []
@@ -219,7 +218,7 @@ def size_scores(
 
 
 def ranks(truth: np.ndarray, predicted: np.ndarray) -> float | None:
-    """Spearman's correlation, the mean over the loss domains that have one; None where none has."""
+    """Spearman's correlation, averaged over the loss domains that have one; None without any."""
     seen = np.isfinite(truth).all(axis=0)
     found = rank_correlation(truth[:, seen], predicted[:, seen]) if seen.any() else np.array([])
     found = found[np.isfinite(found)]

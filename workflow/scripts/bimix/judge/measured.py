@@ -1,5 +1,5 @@
-"""What was measured of mixtures, and what it is judged by: runs of one size of model to one step,
-each with its seed, and the criterion, which is the objective of the optimum in the same averages.
+"""Measured runs and the criterion that compares them: runs of one model size to one step, each with
+its seed; the criterion is the objective of the optimum, with the same averages.
 """
 
 import argparse
@@ -21,7 +21,7 @@ MIXED = "units of several metrics"
 
 @dataclass(frozen=True)
 class Column:
-    """The loss of a domain, or a metric, in a unit. Lower is better."""
+    """The loss of a domain, or a metric, with its unit. Lower is better."""
 
     name: str
     unit: str
@@ -30,7 +30,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs of n mixtures with s seeds at k steps, of d columns."""
+    """Runs of n mixtures with s seeds at k steps, with d columns."""
 
     mixtures: tuple[str, ...]  # in the order of the table
     seeds: tuple[int, ...]
@@ -45,7 +45,7 @@ class Runs:
 
     @property
     def names(self) -> list[str]:
-        """Of the columns."""
+        """The names of the columns."""
         return [column.name for column in self.columns]
 
     def last(self) -> np.ndarray:
@@ -59,11 +59,10 @@ class Runs:
 
 def measured(table: pl.DataFrame, step: int | None = None) -> Runs:
     """The runs in tidy losses: mixture, step, domain, loss; optional are seed, parameters and
-    metric, which is true of rows whose `domain` is the name of a metric.
+    metric, which is true where `domain` is the name of a metric.
 
-    To `step`, or to their end. Where mixtures were run with several sizes of model they are those
-    of the largest that all have. Errors: no size that all have; runs that end at different steps;
-    no run.
+    Runs go to `step`, or to their last step. Of several model sizes the largest that all mixtures
+    have is taken. Errors: no size that all have; runs that end at different steps; no run.
     """
     table = table.drop(ROW, strict=False).with_columns(pl.col("mixture", "domain").cast(pl.String))
     if not table.height:
@@ -124,11 +123,11 @@ def one_size(table: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
 
 @dataclass(frozen=True)
 class Criterion:
-    """weighted: the weighted average. minimax: the worst ratio to what the reference ends with, of
-    a family or column. no_worse_than: weighted, and no column ends above (1 + margin) times the
-    reference's.
+    """weighted: the weighted average. minimax: the worst ratio of a family or column to the
+    reference's final value. no_worse_than: weighted, and no column ends above (1 + margin) times
+    the reference's.
 
-    `weights` are of columns; without them all losses weigh the same.
+    `weights` are those of columns; without them all losses have equal weights.
     """
 
     reference: str
@@ -138,7 +137,7 @@ class Criterion:
     margin: float = 0.0
 
     def target(self, columns: Sequence[Column]) -> np.ndarray:
-        """Weights (d,) of sum 1. Errors: no such column, none above 0; metrics without weights."""
+        """Weights (d,), sum 1. Errors: unknown column, none above 0, metrics without weights."""
         names = [column.name for column in columns]
         checked(self.families, names)
         strange = [name for name in self.weights if name not in names]
@@ -156,17 +155,17 @@ class Criterion:
         return found / found.sum()
 
     def unit(self, columns: Sequence[Column]) -> str:
-        """Of the average."""
+        """The unit of the average."""
         units = {column.unit for column, one in zip(columns, self.target(columns), strict=True) if one > 0}
         return units.pop() if len(units) == 1 else MIXED
 
     def averages(self, runs: Runs) -> np.ndarray:
-        """The weighted average (n, s, k) of runs; NaN where a column that weighs is not known."""
+        """The weighted average (n, s, k) of runs; NaN where a weighted column is not known."""
         target = self.target(runs.columns)
         return np.where(target > 0, runs.losses, 0.0) @ target
 
     def values(self, runs: Runs) -> np.ndarray:
-        """What is minimised (n, s, k): the average, or the worst ratio to the reference."""
+        """The criterion (n, s, k): the average, or the worst ratio to the reference."""
         if self.kind != "minimax":
             return self.averages(runs)
         ends = runs.last()[runs.mixtures.index(self.reference)]
@@ -174,7 +173,7 @@ class Criterion:
         return self._worst(runs.losses / np.exp(np.log(ends).mean(axis=0)), runs.columns)
 
     def _worst(self, ratios: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
-        """The worst of ratios (..., d): of families their means, else of columns that weigh."""
+        """The worst of ratios (..., d): of the families' means, else of the weighted columns."""
         names, target = [column.name for column in columns], self.target(columns)
         parts = list(self.families.values()) or [[name] for name in names]
         places = [[names.index(one) for one in part] for part in parts]
@@ -190,7 +189,7 @@ class Criterion:
 
 
 def add_criterion(parser: argparse.ArgumentParser) -> None:
-    """Add what measured runs are judged by, to be read with --reference by `criterion_of`."""
+    """Add the flags of the criterion, to be read together with --reference by `criterion_of`."""
     parser.add_argument(
         "--weights",
         help="{loss domain: weight}, JSON: the average of losses; one left out weighs 0; without it all weigh the same",
@@ -201,7 +200,7 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
 
 
 def criterion_of(options: argparse.Namespace) -> Criterion:
-    """The criterion of these flags; --weights count where the objective has none of its own."""
+    """The criterion of these flags; --weights apply where the objective has none of its own."""
     block = objective_block(options.objective) if options.objective else {}
     kind, families = block.get("kind", "weighted"), block.get("families", {})
     weights = by_domain(block.get("weights", {}), families) or (

@@ -1,14 +1,14 @@
-"""How far two mixtures must end apart to differ significantly.
+"""The difference of final losses at which two mixtures differ significantly.
 
-Runs of one seed have the same weights at the start and read each domain's rows in the same order,
-so that a seed moves all mixtures alike. What is left of the log values once every mixture and every
-seed has its own effect (least squares) is the noise of a run; its variance is taken to be the same
-for all mixtures. So a mixture may lack seeds that others have: the effect of its seeds on the
-others is removed, and its intervals are wider.
+Runs of one seed start from the same weights and read each domain's rows in the same order, so that
+a seed shifts all mixtures alike. The noise of a run is the residual of its log value after effects
+of mixture and seed (least squares), with one variance for all mixtures. So a mixture may lack seeds
+that others have: the effects of its seeds are estimated from the others, and its intervals are
+wider.
 
 Where no mixture was repeated, the noise comes from elsewhere (`Known`): repeated runs of the proxy,
-or a law's errors on runs left out, which have its misfit in them as well. Where that is not known
-either, no difference is significant.
+or a law's errors on left-out runs, which include its misfit. Where that is not known either, no
+difference is significant.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ ALIKE = 6  # decimals of log values in which the same run under two names agrees
 
 @dataclass(frozen=True)
 class Known:
-    """The standard deviation of a run's log value from elsewhere, and its degrees of freedom."""
+    """The standard deviation of a run's log value from other runs, and its degrees of freedom."""
 
     deviation: float
     freedom: int
@@ -39,10 +39,10 @@ class Known:
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of a run's log value without the effects of its mixture and its seed,
-    from so many degrees of freedom; of `mixtures` that differ. `errors` (n, n) are the standard
-    errors of differences between two of all n, in such deviations: sqrt(2 / seeds) where all have
-    all seeds. `source` says where the deviation comes from.
+    """The standard deviation of a run's log value around the effects of mixture and seed, with its
+    degrees of freedom and the number of distinct `mixtures`. `errors` (n, n) are the standard
+    errors of differences between two mixtures, in units of `deviation`: sqrt(2 / seeds) where all
+    have all seeds. `source` says where the deviation comes from.
     """
 
     deviation: float
@@ -52,25 +52,25 @@ class Noise:
     source: str
 
     def between(self, one: int, other: int) -> float:
-        """Half an interval's width, of two mixtures that were named beforehand."""
+        """Half the width of the interval of two mixtures chosen beforehand."""
         return float(stdtrit(self.freedom, (1 + LEVEL) / 2)) * self.error(one, other)
 
     def behind_best(self, one: int, best: int) -> float:
-        """How far a mixture may end behind the lowest of all and still be the best: the one that is
-        lies among those within it, with LEVEL. Where seeds are lacking it is approximate: the
-        quantile is that of mixtures that all have the same.
+        """The largest distance from the lowest mixture at which another one may still be the best:
+        the true best is within it with probability LEVEL. Approximate where seeds are missing: the
+        quantile assumes that all mixtures have the same seeds.
         """
         return best_quantile(self.mixtures - 1, self.freedom) * self.error(one, best)
 
     def error(self, one: int, other: int) -> float:
-        """The standard error of a difference."""
+        """The standard error of the difference of two mixtures."""
         return self.deviation * float(self.errors[one, other])
 
 
 def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, Noise | None]:
-    """Log values of mixtures (n,) as if each had run with all seeds, and the noise of runs that
-    ended with values (n, seeds), NaN without such a run. Without repeated runs the noise is
-    `known`; None where that is not given either. The same runs under two names count once.
+    """Log values of mixtures (n,) adjusted to all seeds, and the noise of runs, from final values
+    (n, seeds), NaN where there is no run. Without repeated runs the noise is `known`; None where
+    that is not given either. The same runs under two names count once.
 
     Errors: some mixtures share seeds, and one shares none with the others.
     """
@@ -83,7 +83,7 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
     measured, paired = logs[own, of], shares_seeds(np.isfinite(logs))
     design = np.eye(mixtures)[own]
     if paired:
-        # effects of seeds sum to nothing, so that a mixture's is its mean over all of them
+        # seed effects sum to 0, so that a mixture's effect is its mean over all seeds
         design = np.hstack([design, np.vstack([np.eye(seeds - 1), -np.ones(seeds - 1)])[of]])
     effects = np.linalg.lstsq(design, measured, rcond=None)[0]
     freedom = len(measured) - design.shape[1]
@@ -102,7 +102,7 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
 
 
 def within(logs: np.ndarray) -> Known | None:
-    """Deviation of log values (n, seeds) within mixtures, seeds' effects too; None: no repeats."""
+    """Deviation of log values (n, seeds) within mixtures, with seed effects; None: no repeats."""
     runs = np.isfinite(logs).sum(axis=1)
     logs, freedom = logs[runs > 1], int((runs[runs > 1] - 1).sum())
     if not freedom:
@@ -113,8 +113,8 @@ def within(logs: np.ndarray) -> Known | None:
 
 
 def shares_seeds(run: np.ndarray) -> bool:
-    """Whether chains of shared seeds lead between all mixtures (n, seeds); False where no two share
-    any, as with numbers that count runs. Errors: both kinds of mixtures are there.
+    """Whether shared seeds connect all mixtures (n, seeds); False where no two mixtures share one,
+    as when seeds number the runs. Errors: some mixtures are connected and others not.
     """
     if not (run.sum(axis=0) > 1).any():
         return False
@@ -131,9 +131,9 @@ def shares_seeds(run: np.ndarray) -> bool:
 
 @cache
 def best_quantile(rivals: int, freedom: int) -> float:
-    """What the lowest of `rivals` equal mixtures leads another one by, at most with LEVEL, in
-    standard errors of a difference: Dunnett's one-sided quantile, as multiple comparisons with the
-    best have it (Hsu, Annals of Statistics 12, 1984).
+    """The LEVEL quantile of the lead of the lowest of `rivals` equal mixtures over another, in
+    standard errors of a difference: Dunnett's one-sided quantile, used in multiple comparisons with
+    the best (Hsu, Annals of Statistics 12, 1984).
 
     P(max_m (z_m - z_0) <= q sqrt(2) s) over normal z and s^2 ~ chi2 / freedom.
     """
@@ -150,8 +150,8 @@ def best_quantile(rivals: int, freedom: int) -> float:
 
 
 def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
-    """How many seeds of each of so many mixtures make a lead in log value significant with POWER,
-    where a run has that noise once its seed's effect is removed; None beyond MOST_SEEDS.
+    """The number of seeds of each mixture at which a lead in log value is significant with
+    probability POWER, given the deviation of runs around seed effects; None beyond MOST_SEEDS.
     """
     for seeds in range(2, MOST_SEEDS + 1) if mixtures > 1 and lead > 0 else ():
         quantile = best_quantile(mixtures - 1, (mixtures - 1) * (seeds - 1))
@@ -161,8 +161,8 @@ def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
 
 
 def seeds_to_add(there: Sequence[int], needed: int) -> list[int]:
-    """The seeds under `seeds` in a config, which are those besides the first of `there`, for so
-    many seeds in all: what is there stays, the smallest numbers that are free come after it.
+    """The list for `seeds` in a config, which excludes the first of `there`, to have `needed` seeds
+    in all: existing seeds, then the smallest unused numbers.
     """
     seeds, free = list(there[1:]), 1
     while len(seeds) < needed - 1:

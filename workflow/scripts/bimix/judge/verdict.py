@@ -1,9 +1,9 @@
-"""The mixture that the evidence recommends, and why.
+"""The recommended mixture, and the reason.
 
-Among mixtures measured at the target the lowest, or the cheapest of those that tie with it. Where
-no searched mixture was trained there, the lower of the best measured proxy and the optimum promised
-by the law with the least error on runs left out, at its upper one-sided 80 % end. An optimum whose
-promise is above what a proxy was measured at is never recommended, unless it was trained itself.
+It is the lowest of the mixtures measured at the target, or the cheapest of those that tie with it.
+Where no searched mixture was trained there, it is the lower of the best measured proxy and the
+optimum of the law with the least error on left-out runs, at its upper one-sided 80 % end. An
+untrained optimum that is predicted to be above a measured proxy is never recommended.
 """
 
 import math
@@ -23,12 +23,12 @@ SHRUNK = 0.85  # what was measured of it, on public runs of 8 to 16 mixtures
 
 @dataclass(frozen=True)
 class Promise:
-    """What a law predicts for its optimum at the size and step it is for: the value that is
-    minimised, with the two-sided interval of `level`, its ends None where too few runs give them.
+    """A law's prediction for its optimum at the optimum's size and step: the value that is
+    minimised, with the two-sided interval of `level`, whose ends are None where runs are too few.
 
-    `left_out`: the law's error on runs left out, as a part of the loss; None: not known. `blend`:
-    that of a mix of laws, where it is significantly less. `runs` that it was fitted to. `gain` over
-    `reference` in the unit of the value, with its interval.
+    `left_out`: the law's error on left-out runs, as a fraction of the loss; None: not known.
+    `blend`: that of a blend of laws, where it is significantly less. `runs`: the number fitted.
+    `gain` over `reference` in the unit of the value, with its interval.
     """
 
     mixture: str
@@ -49,21 +49,21 @@ class Promise:
 
     @property
     def deviation(self) -> float | None:
-        """Of the log value, as t-intervals of runs left out have it; None without an interval."""
+        """Standard deviation of the log value, from the t-interval; None without an interval."""
         if self.high is None or self.runs < 2:
             return None
         return math.log(self.high / self.value) / float(stdtrit(self.runs - 1, (1 + self.level) / 2))
 
     @property
     def upper(self) -> float:
-        """The upper one-sided end; infinite where no interval is known."""
+        """The upper end of the one-sided interval; infinite where no interval is known."""
         if self.deviation is None:
             return math.inf
         return self.value * math.exp(self.deviation * float(stdtrit(self.runs - 1, UPPER)))
 
     @property
     def percent(self) -> tuple[float, float | None, float | None] | None:
-        """Gain and interval in percent of the reference; None where the law has none."""
+        """Gain and interval in percent of the reference; None without a gain."""
         if self.gain is None:
             return None
         before = self.value + self.gain
@@ -72,7 +72,7 @@ class Promise:
 
     @property
     def shrunk(self) -> float | None:
-        """The gain in percent less what few runs promise too much; None: as it is."""
+        """The gain in percent, shrunk for the optimism of few runs; None: no correction."""
         percent = self.percent
         return SHRUNK * percent[0] if percent and percent[0] > 0 and self.runs < FEW_RUNS else None
 
@@ -81,11 +81,11 @@ class Promise:
 class Verdict:
     """The mixture to take, `best`, and `why` in one line.
 
-    `outcome`: wins, ties, lower (by an unknown margin), alone (no other was measured), promised
-    (not trained, predicted to be the best) or broken (every mixture breaks the objective). `rival`
-    is the one that it was compared with; `promise` that of the law that predicts best; `seen` are
-    runs below that promise, the best first; `seeds` that would make the difference to the rival
-    significant, None: not worth it.
+    `outcome`: wins, ties, lower (the noise is not known), alone (no other was measured), promised
+    (not trained, predicted to be the best) or broken (every mixture violates the objective).
+    `rival`: the mixture that it was compared with; `promise`: that of the best predicting law;
+    `seen`: runs below that promise, the best first; `seeds`: the number that would make the
+    difference to the rival significant, None: not worth it.
     """
 
     outcome: str
@@ -99,7 +99,7 @@ class Verdict:
 
 
 def trusted(promises: Iterable[Promise]) -> Promise | None:
-    """The promise of the law with the least error on runs left out; else the first."""
+    """The promise of the law with the least error on left-out runs; without errors the first."""
     return min(promises, key=lambda one: math.inf if one.left_out is None else one.left_out, default=None)
 
 
@@ -109,9 +109,9 @@ def decide(
     promises: Iterable[Promise],
     ranks: Mapping[str, int],
 ) -> Verdict:
-    """The verdict. `target`: runs of the model and step to be made good; `proxies`: all runs of the
-    model and step that laws predict, which may be the same; `ranks` {mixture: what it costs to
-    find}, GIVEN where not named.
+    """The verdict. `target`: runs of the target model and step; `proxies`: all runs of the model
+    and step that laws predict, which may be the same; `ranks` {mixture: rank by the cost of finding
+    it}, GIVEN where not named.
     """
     promises = list(promises)
     promise = trusted(promises)
@@ -181,7 +181,7 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
 
 
 def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...]:
-    """Measured proxies that hold the objective and are below a promise, the best first."""
+    """Measured proxies that satisfy the constraints and are below a promise, the best first."""
     if promise is None or proxies is None:
         return ()
     return tuple(
@@ -192,7 +192,7 @@ def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...
 
 
 def by_law(promise: Promise, promises: list[Promise]) -> str:
-    """Why its law is believed."""
+    """The reason to trust the law of a promise."""
     if promise.left_out is None:
         return f"by the law {promise.law}, whose error on runs left out is not known"
     said = f"by the law {promise.law}, whose error on runs left out is {100 * promise.left_out:.2f} %"

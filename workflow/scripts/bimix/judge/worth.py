@@ -1,4 +1,4 @@
-"""The price of each mixture's search, and the end of its large run."""
+"""The cost of each mixture's search, and the final loss of its large run."""
 
 from collections.abc import Mapping, Sequence
 
@@ -38,7 +38,7 @@ VERDICT = {
 
 
 def read_cost(report: Mapping, source: str) -> dict[str, float]:
-    """FLOPs, GPU hours and hours of any device of a run, from run.json or a row of runs.parquet."""
+    """FLOPs, GPU hours and device hours of a run, from run.json or a row of runs.parquet."""
     missing = [key for key in ("flops", "gpu_hours", "seconds") if report.get(key) is None]
     if missing:
         raise InputError(f"{source} does not say its {missing[0]}; make the run again.")
@@ -47,7 +47,7 @@ def read_cost(report: Mapping, source: str) -> dict[str, float]:
 
 
 def spent_on(costs: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Total cost of the runs that a mixture was found with."""
+    """Total cost of the runs of a mixture's search."""
     return {"search_runs": len(costs)} | {f"search_{key}": float(sum(cost[key] for cost in costs)) for key in COSTS}
 
 
@@ -55,8 +55,8 @@ def read_spent(costs: pl.DataFrame) -> tuple[dict[str, dict], float]:
     """Runs and FLOPs spent on each mixture by a table of costs, and the FLOPs of one large run.
 
     Columns mixture, search_runs, search_flops, large_flops (the same in all rows), optionally
-    search_gpu_hours, search_device_hours and predicted_gain_percent, which is passed on. Errors: a
-    column is missing or no numbers; two rows of a mixture; several `large_flops`.
+    search_gpu_hours, search_device_hours and predicted_gain_percent, which is copied. Errors: a
+    column is missing or not numeric; two rows of a mixture; several values of `large_flops`.
     """
     missing = [column for column in NEEDED if column not in costs.columns]
     if missing:
@@ -80,16 +80,15 @@ def verdict(
     large_flops: float | None,
     predicted: Mapping[str, float],
 ) -> pl.DataFrame:
-    """One row for each mixture in the columns of VERDICT: those that hold the objective first, the
-    best first.
+    """One row for each mixture in the columns of VERDICT, from best to worst, those that satisfy
+    the constraints first.
 
-    `spent` {mixture: what finding it cost before the large run}, as of `spent_on` or `read_spent`:
-    a mixture that is not there took no search; None: nothing is known. `predicted` {mixture: gain
-    in percent over the reference that its own law predicts}, in the place of one that was `spent`
-    with the mixture. Regret is the loss over that of the best of all. Gain is what a mixture is
-    below the reference, with its 95 % interval, and whether it is significant. Optimism is
-    predicted less measured gain. A mixture ties where it ends behind the best by no more than the
-    best of so many may by chance. Without a known noise intervals, significance and ties are null.
+    `spent` {mixture: cost of its search before the large run}, from `spent_on` or `read_spent`: a
+    mixture that is missing there needed no search; None: nothing is known. `predicted` {mixture:
+    gain in percent over the reference by its own law}, which replaces one in `spent`. Regret is the
+    excess loss over the best mixture. Gain is the distance below the reference, with its 95 %
+    interval and significance. Optimism is predicted minus measured gain. Ties are by
+    `Noise.behind_best`. Without a known noise intervals, significance and ties are null.
     """
     nothing = dict.fromkeys(SPENT) if spent is None else dict.fromkeys(SPENT, 0)
     rows = {row["mixture"]: row for row in table(comparison).iter_rows(named=True)}

@@ -1,12 +1,12 @@
 """The bivariate law of the paper (Eq. 3): L_i(r_i, s) = A_i / r_i^alpha_i (B_i / s^beta_i + C_i).
 
 A scales B and C, so four of the five numbers can be identified: A is fixed to 1 where steps vary.
-At a single step the law is its fixed-step form A / r^alpha (Eq. 8), with B, beta and C absent. A
-loss domain is a training domain here, and its proportions are above 0.
+At a single step the law has its fixed-step form A / r^alpha (Eq. 8), without B, beta and C. Each
+loss domain must be a training domain with proportions above 0.
 
-Inside the fit, log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r and t = log s, each
-centred, so that the four numbers hardly depend on one another; Trust Region Reflective on log
-residuals (Sec. 4).
+The fit uses log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r and t = log s, each
+centred, so that the four numbers are nearly uncorrelated; Trust Region Reflective on log residuals
+(Sec. 4).
 """
 
 from collections.abc import Iterator
@@ -25,10 +25,10 @@ SAME = 1e-9  # a range of log r (or of log loss) below this is rounding: it has 
 
 
 def fit(observed: Observations, weights: np.ndarray | None = None, start: dict | None = None) -> tuple[dict, dict]:
-    """Coefficients of every loss domain from n mixtures at one step or at three and more, and no
+    """Coefficients of every loss domain from n mixtures at one step or at three and more, and empty
     notes.
 
-    `start` is a law fitted earlier, from which the fit starts. Errors: a loss domain that is not
+    `start` is an earlier fitted law, where the optimizer starts. Errors: a loss domain that is not
     trained on, a proportion of 0.
     """
     logarithms = log_proportions(observed)
@@ -45,7 +45,7 @@ def fit(observed: Observations, weights: np.ndarray | None = None, start: dict |
 
 
 def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
-    """Coefficients for each (observed, weights (n,) or None); fits start at a fitted law."""
+    """Coefficients for each (observed, weights (n,) or None); the fits start at `fitted`."""
     for observed, weights in samples:
         yield fit(observed, weights, fitted)[0]
 
@@ -53,7 +53,7 @@ def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -
 def predict(
     coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
-    """Losses (n, k, d) of mixtures (n, m) at steps (k,); NaN of a domain of proportion 0."""
+    """Losses (n, k, d) of mixtures (n, m) at steps (k,); NaN where a domain has proportion 0."""
     columns = [domains.index(domain) for domain in coefficients]
     alpha = np.array([values["alpha"] for values in coefficients.values()])
     factor, constant = bracket(coefficients, seen, steps)
@@ -64,7 +64,7 @@ def predict(
 
 
 def bracket(coefficients, seen, steps) -> tuple[np.ndarray, np.ndarray]:
-    """A B / s^beta (k, d) and A C (d,). Errors: a step that a fixed-step fit has not seen."""
+    """A B / s^beta (k, d) and A C (d,). Errors: a step other than that of a fixed-step fit."""
     table = list(coefficients.values())
     steps = np.asarray(steps, dtype=float)
     if "B" not in table[0]:
@@ -91,12 +91,12 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> tuple[np.ndarray, 
 
 
 def count(coefficients: dict) -> int:
-    """Identifiable numbers: 4 per loss domain, 2 in the fixed-step form."""
+    """The number of identifiable coefficients: 4 per loss domain, 2 in the fixed-step form."""
     return sum(4 if "B" in values else 2 for values in coefficients.values())
 
 
 def log_proportions(observed) -> np.ndarray:
-    """log r (n, d) of own proportions. Errors: a loss not trained on, a proportion of 0."""
+    """log r (n, d) of each loss domain. Errors: one is not trained on, a proportion is 0."""
     for domain in observed.loss_domains:
         if domain not in observed.domains:
             raise InputError(
@@ -115,8 +115,8 @@ def log_proportions(observed) -> np.ndarray:
 
 
 def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[str, float]:
-    """A and alpha of log L = log A - alpha u: least squares with alpha in its range (a line: the
-    bounded optimum is the clipped one).
+    """A and alpha of log L = log A - alpha u: least squares with alpha clipped to its range, which
+    is the bounded optimum of a line.
 
     Where u varies by rounding only, alpha is not identified and is 0.
     """
@@ -132,11 +132,11 @@ def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[
 
 
 def fit_curve(steps: np.ndarray, losses: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
-    """The law at one mixture, B / s^beta + C (Eq. 4), from losses (k,) or (n, k) of repeated runs:
-    what Table 2 extrapolates.
+    """The law at one mixture, B / s^beta + C (Eq. 4), for the extrapolation of Table 2, from losses
+    (k,) or (n, k) of repeated runs.
 
-    One mixture does not identify alpha, since r is constant: alpha is fixed to 0, and B and C take
-    up the factor r^-alpha.
+    One mixture does not identify alpha, since r is constant: alpha is fixed to 0, and B and C
+    absorb the factor r^-alpha.
     """
     numbers = fit_curves(steps, np.atleast_2d(losses)[:, :, None], weights)
     return {"A": 1.0, "alpha": 0.0} | {
@@ -148,8 +148,8 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
     """A = 1, alpha, B, beta, C of one loss domain: u = log r (n,), steps (k,), losses (n, k) with
     NaN where not observed.
 
-    Where u does not vary alpha is not identified and is fixed to 0. It starts at an earlier fit's
-    coefficients, or at the slope within steps and the curve that is left.
+    Where u does not vary alpha is not identified and is fixed to 0. The optimizer starts at an
+    earlier fit's coefficients, or at the slope within steps and the remaining curve.
     """
     rows, columns = np.nonzero(np.isfinite(losses))
     count = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)

@@ -1,4 +1,4 @@
-"""A fitted law's file: its JSON with a digest of it all, and whether a file holds one."""
+"""The file of a fitted law: its digest, and checks that a file holds a fitted law."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ FIXED = ("law", "domains", "loss_domains", "steps", "mixtures", "proportions_see
 
 
 def digest_law(fitted: dict) -> str:
-    """blake2b (32 hexadecimal digits) of a law but for its provenance; names in order."""
+    """blake2b (32 hexadecimal digits) of a law without its provenance, with sorted keys."""
     text = json.dumps({name: value for name, value in fitted.items() if name != "provenance"}, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
@@ -24,8 +24,8 @@ def digest_law(fitted: dict) -> str:
 def checked_law(path: Path | str) -> dict:
     """The fitted law in a file.
 
-    Errors: the file is none, or is not as it was written; the law has no such name; its domains,
-    steps or coefficients do not fit together; it predicts no finite loss at equal proportions.
+    Errors: no fitted law, or one that differs from its digest; an unknown law; domains, steps or
+    coefficients that contradict each other; no finite loss at equal proportions.
     """
     fitted = read_json(path)
     noted = fitted.get("provenance", {})
@@ -40,7 +40,7 @@ def checked_law(path: Path | str) -> dict:
 
 
 def check_law(fitted: dict, path: Path | str) -> None:
-    """Refuse what is no fitted law, in one sentence that names `path`."""
+    """Errors, with `path`: the dict is no fitted law."""
     missing = [name for name in FIXED if name not in fitted]
     if missing:
         raise InputError(f"{path} is no fitted law: it has no key {missing[0]!r}.")
@@ -76,7 +76,7 @@ def check_law(fitted: dict, path: Path | str) -> None:
 
 
 def wrong_number(value: object, place: str = "coefficients") -> str | None:
-    """A sentence on the first number that no fit gives: not finite, or alpha or an effect below."""
+    """A sentence on the first invalid number: not finite, alpha below 0, effect not above 0."""
     if isinstance(value, dict):
         inner = value.items()
     elif isinstance(value, list):

@@ -15,7 +15,7 @@ T_RANGE = 20.0
 
 
 def fit_step(shares, losses, weights, domains, begin=None, width=HUBER) -> dict:
-    """c, k >= 0 and t {domain: t} by a Huber loss: Trust Region Reflective, the best start."""
+    """c, k >= 0 and t {domain: t} by a Huber loss, Trust Region Reflective, best of many starts."""
     m = shares.shape[1]
     root = np.sqrt(weights)
 
@@ -60,7 +60,7 @@ def predict_step(numbers, domains, shares) -> np.ndarray:
 
 
 def slope_step(numbers, domains) -> Callable:
-    """Without c; it is convex."""
+    """The loss without c, which is convex."""
     t = _by_domain(numbers, domains)
     square = np.outer(t, t)
 
@@ -72,7 +72,7 @@ def slope_step(numbers, domains) -> Callable:
 
 
 def count_step(numbers) -> int:
-    """m + 2, one of which only scales another, since proportions sum to 1."""
+    """m + 2; one is redundant, since proportions sum to 1."""
     return 2 + len(numbers["t"])
 
 

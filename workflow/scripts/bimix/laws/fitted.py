@@ -1,8 +1,8 @@
-"""A fitted law: fitted to observed losses, asked for the losses of any mixture, read at a run.
+"""Fits a law to observed losses, predicts the losses of mixtures, and sets the law to a run.
 
-A fitted law is a dict that is written as JSON and read by a person. It holds the law's name, the
-training domains in order, the steps and mixtures seen, and the range of proportions seen. Then come
-the coefficients of every loss domain, and warnings about what the data do not determine.
+A fitted law is a dict, written as readable JSON. It holds the law's name, the training domains in
+order, the fitted steps and mixtures, the range of fitted proportions, the coefficients of every
+loss domain, and warnings about coefficients that the data do not determine.
 """
 
 import numpy as np
@@ -14,17 +14,17 @@ from bimix.transfer.law import by_runs
 from bimix.transfer.run import far_apart, reversed_order
 from bimix.transfer.unseen import basis, unseen
 
-# Beyond so many times the last step fitted a curve over steps is a guess, and then nothing at all.
+# Beyond so many times the last fitted step, a curve over steps is a guess; then it is refused.
 FAR_AHEAD, TOO_FAR = 10, 100
 FEW_MIXTURES = 3  # fewer cannot be cross-validated
 SURE = 2.0  # standard deviations of a rank correlation that is not from chance
 
 
 def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> dict:
-    """Fit the law called `law`; `weights` (n,) count each mixture, else its repeated runs do.
+    """Fit the law `law`; the weights (n,) of the mixtures default to their numbers of runs.
 
-    Errors: one mixture only; two steps, from which no curve can be identified; several sizes, of a
-    law that has none; what the law itself refuses.
+    Errors: one mixture only; two steps, from which no curve can be identified; several sizes for a
+    law without sizes; those of the law itself.
     """
     entry = LAWS[law]
     if weights is None and observed.runs is not None:
@@ -77,8 +77,8 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
     """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the order of its
     domains, at each of k steps.
 
-    Errors: a step that a law fitted at single steps has not seen; a mixture at which the law does
-    not define a loss.
+    Errors: a step to which a per-step law was not fitted; a mixture for which the law defines no
+    loss.
     """
     losses = predict_defined(fitted, proportions, steps)
     for domain in undefined(fitted, losses):
@@ -89,20 +89,20 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
 
 
 def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """As `predict`, with NaN where the law defines no loss: of proportion 0 in `bimix`."""
+    """As `predict`, with NaN where the law defines no loss: at proportion 0 in `bimix`."""
     code, steps = LAWS[fitted["law"]].code, np.asarray(steps, dtype=float)
     return code.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
 
 
 def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
-    """The loss domains of which one of the predicted losses (..., d) is not defined."""
+    """The loss domains with an undefined value among the predicted losses (..., d)."""
     missing = np.isnan(losses).reshape(-1, losses.shape[-1]).any(axis=0)
     return [domain for domain, one in zip(fitted["loss_domains"], missing, strict=True) if one]
 
 
 def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
-    """Losses (n, k, d) of runs at their own sizes, tokens, pools; NaN where not defined. A run
-    without pools repeats nothing.
+    """Losses (n, k, d) of runs at their own sizes, tokens and pools; NaN where not defined. A run
+    without pools has no repetition.
     """
     law = LAWS[fitted["law"]]
     steps = observed.steps if steps is None else steps
@@ -121,7 +121,7 @@ def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None 
 
 
 def predict_observed(fitted: dict, observed: Observations, steps: np.ndarray) -> np.ndarray:
-    """As `predict` for runs at k steps, each read at its own epochs where its pools are known."""
+    """As `predict` for runs at k steps, each at its own epochs where its pools are known."""
     if observed.pools is None:
         return predict(fitted, observed.proportions, steps)
     return predict_runs(fitted, observed, steps)
@@ -134,16 +134,16 @@ def at_run(
     pools: dict[str, float] | None = None,
     step: int | None = None,
 ) -> dict:
-    """The fitted law at a run: `predict` and the optimum then give the losses of a model of so many
-    parameters on so many tokens.
+    """The fitted law set to a run: `predict` and the optimum then give the losses of a model of
+    `parameters` trained on `tokens`.
 
-    pools {domain: unique tokens}: what is read more often than once counts less. A domain they do
-    not name has no limit, and without them, or the run's tokens, nothing is repeated. A law fitted
-    over sizes predicts the same at every step: `step` is the requested one. None: those of
-    the run that it is read at.
+    pools {domain: unique tokens}: repeated tokens count less. A domain without a pool is unlimited,
+    and without pools or the run's tokens nothing is repeated. A law over sizes predicts the same at
+    every step: `step` is the requested one. An argument that is None keeps the value of the run to
+    which the law is set.
 
-    Errors: a size for a law that was not fitted over sizes, or without tokens where schedules
-    had several lengths.
+    Errors: a size for a law that was not fitted over sizes, or without tokens where schedules had
+    several lengths.
     """
     law, first = LAWS[fitted["law"]], next(iter(fitted["coefficients"].values()))
     levels = first.get("size") if law.over_sizes else None
@@ -163,7 +163,7 @@ def at_run(
             raise InputError("--parameters needs --run-tokens: a loss depends on both.")
         parameters = first["run"]["parameters"] if parameters is None else parameters
         tokens = first["run"]["tokens"] if tokens is None else tokens
-        # Its steps are no measure of the tokens of a run of another size.
+        # Steps do not determine the tokens of a run of another size.
         fitted = fitted | {"steps": [step if step is not None else fitted["steps"][-1]], "tokens_per_step": None}
     elif not law.reads_pools or tokens is None or not pools:
         return fitted
@@ -174,8 +174,8 @@ def at_run(
 
 
 def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
-    """A law fitted over sizes, to be read at a run of so many parameters and tokens unless another
-    is requested; with a warning where that is far from the sizes fitted.
+    """A law over sizes whose default run has `parameters` and `tokens`, with a warning where that
+    is far from the fitted sizes.
 
     Errors: it was fitted at one size.
     """
@@ -185,10 +185,10 @@ def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
 
 
 def far_ahead(fitted: dict, step: float) -> str:
-    """A sentence where a step is so far beyond those fitted that the curve over steps is a guess;
-    else nothing. A law over sizes has no steps, and a law at single steps refuses others itself.
+    """A warning where a step is so far beyond the fitted ones that the curve over steps is a guess,
+    else "". Laws over sizes have no steps; per-step laws refuse other steps themselves.
 
-    Errors: it is beyond TOO_FAR times the last step fitted.
+    Errors: it is beyond TOO_FAR times the last fitted step.
     """
     if not LAWS[fitted["law"]].over_steps or "rows" in fitted or len(fitted["steps"]) < 2:
         return ""
@@ -204,7 +204,7 @@ def far_ahead(fitted: dict, step: float) -> str:
 
 
 def _warnings(fitted: dict) -> list[str]:
-    """Sentences on what the data do not determine: constant proportions, coefficients on bounds."""
+    """Warnings about undetermined coefficients: constant proportions, coefficients at bounds."""
     sentences = []
     if fitted.get("rows") == "last":
         sentences.append("of each run its last row counts: earlier checkpoints of a schedule have not decayed.")
@@ -246,7 +246,7 @@ def _warnings(fitted: dict) -> list[str]:
 
 
 def _rising(fitted: dict, observed: Observations) -> list[str]:
-    """On each loss that rose with its own share, of `transfer`; of bimix alpha says it."""
+    """Warnings of `transfer` about losses that rose with their own share; bimix has alpha."""
     if fitted["law"] != "transfer" or by_runs(observed):
         return []
     sentences, last = [], observed.last()

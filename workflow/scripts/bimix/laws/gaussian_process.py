@@ -1,7 +1,7 @@
 """A Gaussian process over the proportions, one per step and domain: a constant times a squared
-exponential, and white noise, fitted by marginal likelihood (scikit-learn).
+exponential, plus white noise, fitted by marginal likelihood (scikit-learn).
 
-Kernel and bounds are those of Olmix's code, which has the process next to its own law.
+Kernel and bounds are those of Olmix's code, which offers the process as an alternative.
 """
 
 import warnings
@@ -15,8 +15,8 @@ HEIGHT, LENGTH, NOISE = (1e-3, 1e3), (1e-2, 1e2), (1e-5, 1e1)  # bounds; losses 
 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
     """{mean, height, length, noise, runs (n, m), weights (n,)}: the loss is mean + sum_n weights_n
-    height exp(-|r - runs_n|^2 / (2 length^2)). From `begin` kernel and noise are taken and not
-    fitted again. A run that counts twice has half the noise.
+    height exp(-|r - runs_n|^2 / (2 length^2)). With `begin` its kernel and noise are kept. A run of
+    weight 2 has half the noise.
     """
     mean, spread = np.average(losses, weights=weights), max(float(losses.std()), 1e-12)
     z, share_of_noise = (losses - mean) / spread, weights.mean() / weights
@@ -37,7 +37,7 @@ def fit_step(shares, losses, weights, domains, begin=None) -> dict:
 
 
 def _likeliest(shares, z, share_of_noise) -> tuple[float, float, float]:
-    """Height, length and noise of the greatest marginal likelihood, from several starts."""
+    """Height, length and noise that maximise the marginal likelihood, from several starts."""
     from sklearn.exceptions import ConvergenceWarning  # costs a second: only these laws pay it
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
@@ -63,7 +63,7 @@ def predict_step(numbers, domains, shares) -> np.ndarray:
 
 
 def slope_step(numbers, domains) -> Callable:
-    """Without the mean."""
+    """The loss without the mean."""
     runs, heights = np.array(numbers["runs"]), numbers["height"] * np.array(numbers["weights"])
 
     def at(r):

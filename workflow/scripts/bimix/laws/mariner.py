@@ -1,15 +1,15 @@
-"""MARINER (Marin, 2026): losses by epochs, with a benefit that saturates and a harm that sets in,
+"""MARINER (Marin, 2026): losses by epochs, with a saturating benefit and a harm above a threshold,
 one fit per step and domain.
 
 log(L_i - floor_i) = c_i - sum_j b_ij benefit(e_j) + sum_j d_ij harm(e_j), b and d at least 0; e_j =
 r_j T / U_j, epochs of a domain's pool; benefit(e) = 1 - exp(-(rate e)^power), harm(e) =
 softplus(log(1 + e) - threshold)^2. Floor = anchor - depth (anchor - least loss).
 
-b and d are solved for by non-negative least squares with a ridge. Rate, power and threshold are one
-of 168, chosen for each loss by cross-validation; then ridge and depth are. What its source leaves
-open was chosen here. The anchor is the mean loss, the folds are five, the shape is chosen at a
-ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the proportion itself,
-at every run that the law predicts. A run without a pool is predicted at those of the fitted runs.
+b and d are fitted by non-negative least squares with a ridge. Rate, power and threshold are one of
+168 combinations, chosen for each loss by cross-validation, then ridge and depth. Choices that the
+source leaves open: the anchor is the mean loss, there are five folds, and rate, power and threshold
+are chosen at a ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the
+proportion itself in all predictions. A run without pools is predicted at those of the fitted runs.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,8 @@ def fit_step(epochs, losses, weights, domains, begin=None) -> dict:
 
 
 def epochs_of_share(observed: Observations) -> np.ndarray | None:
-    """Epochs of a whole run on one domain, T / U (n, m); None where no pools are known. Errors: a
-    domain that is trained on has no pool where others have one.
+    """Epochs T / U (n, m) of a run that reads one domain only; None where no pools are known.
+    Errors: a domain that is trained on has no pool where others have one.
     """
     if observed.pools is None or observed.tokens is None:
         return None
@@ -61,7 +61,7 @@ def epochs_of_share(observed: Observations) -> np.ndarray | None:
 
 
 def choose(epochs, losses, weights) -> tuple[float, ...]:
-    """Rate, power, threshold, ridge and depth with the least squared error on folds left out."""
+    """Rate, power, threshold, ridge and depth with the least squared error on left-out folds."""
     folds = np.random.default_rng(0).permutation(len(losses)) % min(FOLDS, len(losses))
 
     def error(shape):
@@ -79,7 +79,7 @@ def choose(epochs, losses, weights) -> tuple[float, ...]:
 
 
 def solve(epochs, losses, weights, shape) -> tuple[float, float, np.ndarray, np.ndarray]:
-    """Floor, c, b (m,) and d (m,) for losses (n,) at epochs (n, m); c has no ridge."""
+    """Floor, c, b (m,) and d (m,) for losses (n,) at epochs (n, m); c is not penalised."""
     *form, ridge, depth = shape
     anchor = float(np.average(losses, weights=weights))
     floor = anchor - depth * max(anchor - float(losses.min()), 1e-9 * anchor)
@@ -100,7 +100,7 @@ def features(epochs, rate, power, threshold) -> tuple[np.ndarray, np.ndarray]:
 
 
 def slopes(epochs, rate, power, threshold) -> tuple[np.ndarray, np.ndarray]:
-    """How benefit and harm (m,) change with epochs (m,)."""
+    """Derivatives of benefit and harm (m,) by epochs (m,)."""
     grown = rate * np.maximum(epochs, LEAST_EPOCHS)
     over = np.log1p(epochs) - threshold
     benefit = np.exp(-(grown**power)) * power * grown ** (power - 1) * rate
@@ -114,7 +114,7 @@ def predict_step(numbers, domains, epochs) -> np.ndarray:
 
 
 def slope_step(numbers, domains) -> Callable:
-    """Without the floor."""
+    """The loss without the floor."""
     form, (b, d) = [numbers[name] for name in SHAPE[:3]], _by_domain(numbers, domains)
 
     def at(epochs):
@@ -129,9 +129,9 @@ def slope_step(numbers, domains) -> Callable:
 def at_run(
     coefficients: dict, domains: list[str], parameters: float | None, tokens: float | None, pools: dict | None
 ) -> dict:
-    """The coefficients at a run on so many tokens, with pools {domain: unique tokens}; as they are
-    without pools, where one has no limit, and where the fit was to proportions, which are no
-    epochs. Errors: a domain that the pools do not name.
+    """The coefficients at a run of `tokens`, with pools {domain: unique tokens}; unchanged without
+    pools, with an unlimited pool, and where the fit was to proportions instead of epochs. Errors: a
+    domain without a pool.
     """
     fitted = next(iter(coefficients.values()))["epochs_of_share"]
     if fitted is None or pools is None:
@@ -144,7 +144,7 @@ def at_run(
 
 
 def count_step(numbers) -> int:
-    """c, floor, rate, power, threshold, and the benefits and harms that are not 0."""
+    """The number of c, floor, rate, power, threshold, and non-zero benefits and harms."""
     return 5 + sum(value > 0 for part in ("benefit", "harm") for value in numbers[part].values())
 
 

@@ -1,6 +1,6 @@
-"""Laws that are fitted to each step and loss domain by itself, and predict no other step.
+"""Laws that are fitted to each step and loss domain separately, and predict no other step.
 
-The module of such a law has its formula and its fit:
+The module of such a law has:
 
     fit_step(shares (n, m), losses (n,), weights (n,), domains, begin, **settings) -> numbers,
         for JSON; begin: those of an earlier fit, whose choices are kept, or None
@@ -9,7 +9,7 @@ The module of such a law has its formula and its fit:
         its gradient (m,) and, of a convex law, its Hessian (m, m)
     count_step(numbers) -> how many there are
 
-One that reads epochs instead of shares has `epochs_of_share(observed)` and `at_run`.
+A law of epochs instead of shares also has `epochs_of_share(observed)` and `at_run`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +24,9 @@ from bimix.observations.observations import Observations
 
 @dataclass(frozen=True)
 class PerStep:
-    """The functions of a law (`table.py`) from those of its module; coefficients are {loss domain:
-    {"steps": {step: numbers}}}, next to `epochs_of_share` {domain: epochs of a whole run} of a law
-    that reads epochs, null where it was fitted to proportions.
+    """The functions of a law (`table.py`) from those of its module. Coefficients are {loss domain:
+    {"steps": {step: numbers}}}; those of a law of epochs also have `epochs_of_share` {domain:
+    epochs of a run on it alone}, null where it was fitted to proportions.
     """
 
     module: ModuleType
@@ -36,8 +36,8 @@ class PerStep:
     def fit(
         self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
     ) -> tuple[dict, dict]:
-        """Coefficients from the runs (n,) whose loss is known at a step and whose weight is above
-        0, and no notes. A step with fewer than two such runs is left out.
+        """Coefficients from the runs (n,) with a known loss at a step and a weight above 0, and
+        empty notes. A step with fewer than two such runs is left out.
         """
         base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
         shares, kept = observed.proportions, {}
@@ -65,8 +65,8 @@ class PerStep:
     def predict(
         self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
     ) -> np.ndarray:
-        """Losses (n, k, d) at proportions (n, m) and steps (k,) that were fitted; NaN of a loss
-        domain that was not observed at a step that others were, as metrics at the last step.
+        """Losses (n, k, d) at proportions (n, m) and fitted steps (k,); NaN where a loss domain was
+        not observed at a step at which others were, such as metrics before the last step.
 
         Errors: a step that was not fitted.
         """
@@ -79,8 +79,8 @@ class PerStep:
         return losses
 
     def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
-        """r (m,) -> value, gradient and, of a convex law, Hessian of the sum of losses by weights
-        (d,), but for a constant.
+        """r (m,) -> value, gradient and, of a convex law, Hessian of the weighted sum of losses, up
+        to a constant; `target` (d,) are the weights.
         """
         coefficients, domains = fitted["coefficients"], fitted["domains"]
         parts = [
@@ -98,18 +98,18 @@ class PerStep:
         return at
 
     def count(self, coefficients: dict) -> int:
-        """The fitted numbers of all steps and loss domains."""
+        """The number of fitted coefficients of all steps and loss domains."""
         return sum(
             self.module.count_step(numbers) for own in coefficients.values() for numbers in own["steps"].values()
         )
 
     def at_run(self, *run: object) -> dict:
-        """The coefficients at a run, of a law that reads epochs."""
+        """The coefficients of a law of epochs at a run."""
         return self.module.at_run(*run)
 
 
 def _scale(coefficients: dict, domains: list[str]) -> np.ndarray | float:
-    """By what shares are multiplied (m,) before a law reads them."""
+    """The factors (m,) from shares to epochs; 1 for a law of shares."""
     named = next(iter(coefficients.values())).get("epochs_of_share")
     return 1.0 if named is None else np.array([named[name] for name in domains])
 

@@ -1,11 +1,11 @@
 """RegMix (Liu et al.): gradient-boosted trees (LightGBM) from proportions to loss, one model per
 step and domain.
 
-As published: gbdt, up to 1,000 iterations, learning rate 0.01. The number of iterations is found by
-early stopping on a fifth of the mixtures kept apart; the released notebook takes the test set. The
-trees are then grown on all of them. Below 100 mixtures a fifth says little and all 1,000 iterations
-are run. Leaves may hold fewer mixtures where there are few of them: with LightGBM's own least
-number of 20 nothing can be learnt from 32 runs.
+As published: gbdt, up to 1,000 iterations, learning rate 0.01. Early stopping on a fifth of the
+mixtures chooses the number of iterations (the released notebook uses the test set); then the trees
+are grown on all mixtures. Below 100 mixtures a fifth is too small, and all 1,000 iterations are
+run. With few mixtures leaves may hold fewer of them: LightGBM's default minimum of 20 would learn
+nothing from 32 runs.
 """
 
 import numpy as np
@@ -24,9 +24,7 @@ LEAF = (5, 20)  # least number of mixtures in a leaf: an eighth of them, within 
 
 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
-    """{trees, leaves, importance {domain: share of the gain}, model}, model in LightGBM's own text
-    form.
-    """
+    """{trees, leaves, importance {domain: share of the gain}, model in LightGBM's text format}."""
     import lightgbm  # costs a second: only this law pays it
 
     n, iterations = len(losses), ITERATIONS
@@ -58,5 +56,5 @@ def predict_step(numbers, domains, shares) -> np.ndarray:
 
 
 def count_step(numbers) -> int:
-    """Leaves of all trees."""
+    """The number of leaves of all trees."""
     return numbers["leaves"]

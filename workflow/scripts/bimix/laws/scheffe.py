@@ -1,8 +1,8 @@
 """Scheffe's second-order polynomial of a mixture with a lasso ("Mixture Experiment", arXiv
 2608.23922): L_i(r) = c_i + sum_j b_ij r_j + sum_{j<k} b_ijk r_j r_k, one fit per step and domain.
 
-The width of the lasso is chosen by cross-validation of five folds on standardised terms.
-scikit-learn does both.
+The penalty of the lasso is chosen by five-fold cross-validation on standardised terms, with
+scikit-learn.
 """
 
 import warnings
@@ -15,8 +15,8 @@ WIDTHS = 40  # of the lasso that are tried, a factor 1e4 from the first to the l
 
 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
-    """c, linear {domain: b}, pairs [[domain, domain, b]] without those that are 0, and the width of
-    the lasso, which is chosen where there is no earlier fit.
+    """c, linear {domain: b}, non-zero pairs [[domain, domain, b]], and the penalty of the lasso,
+    which is that of an earlier fit if there is one.
     """
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import Lasso, LassoCV  # costs a second: only these laws pay it
@@ -33,7 +33,7 @@ def fit_step(shares, losses, weights, domains, begin=None) -> dict:
     else:
         model = Lasso(begin["lasso"], max_iter=20_000)
     with warnings.catch_warnings():
-        # of the narrowest lassos, whose errors on left-out runs say themselves that they are none
+        # the smallest penalties do not converge; cross-validation rejects them
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(z, losses, sample_weight=weights)
     b = model.coef_ / scale
@@ -48,7 +48,7 @@ def fit_step(shares, losses, weights, domains, begin=None) -> dict:
 
 
 def terms(shares: np.ndarray) -> np.ndarray:
-    """Proportions and their products by pairs (n, m + m (m - 1) / 2)."""
+    """Proportions and their pairwise products (n, m + m (m - 1) / 2)."""
     first, second = np.triu_indices(shares.shape[1], 1)
     return np.concatenate([shares, shares[:, first] * shares[:, second]], axis=1)
 
@@ -59,7 +59,7 @@ def predict_step(numbers, domains, shares) -> np.ndarray:
 
 
 def slope_step(numbers, domains) -> Callable:
-    """Without c."""
+    """The loss without c."""
     linear, quadratic = _by_domain(numbers, domains)
 
     def at(r):
@@ -70,12 +70,12 @@ def slope_step(numbers, domains) -> Callable:
 
 
 def count_step(numbers) -> int:
-    """The constant, the terms of first order and those of second order that the lasso kept."""
+    """The number of coefficients: constant, first-order terms, non-zero second-order terms."""
     return 1 + sum(map(bool, numbers["linear"].values())) + len(numbers["pairs"])
 
 
 def _by_domain(numbers, domains) -> tuple[np.ndarray, np.ndarray]:
-    """The linear terms (m,) and the symmetric matrix (m, m) of the second order."""
+    """The linear terms (m,) and the symmetric matrix (m, m) of second-order terms."""
     place = {name: j for j, name in enumerate(domains)}
     quadratic = np.zeros((len(domains), len(domains)))
     for one, other, value in numbers["pairs"]:

@@ -1,4 +1,4 @@
-"""All laws, one entry each. Planning reads this table too, so the code of a law is imported where
+"""All laws, one entry each. Planning reads this table too, so a law's code is imported only where
 it is used.
 
 A law over steps is a module with
@@ -6,11 +6,11 @@ A law over steps is a module with
     fit(observed, weights (n,) or None) -> {loss domain: coefficients}, notes
     refit(samples of (observed, weights), fitted) -> iterator of coefficients
     predict(coefficients, domains, steps seen, proportions (n, m), steps (k,)) -> losses (n, k, d)
-    objective(fitted, step, weights (d,)) -> what the optimum minimises, see `Law.optimum`
+        objective(fitted, step, weights (d,)) -> the function to minimise, see `Law.optimum`
     count(coefficients) -> number of fitted numbers
 
-and, where it reads pools, `at_run`. A law at single steps is a module with the same for one step of
-one loss domain (`per_step.py`).
+and, where it reads pools, `at_run`. A per-step law is a module with these functions for one step
+and one loss domain (`per_step.py`).
 """
 
 from collections.abc import Callable, Mapping
@@ -24,40 +24,40 @@ from typing import Any
 class Law:
     module: str  # below bimix.laws
     formula: str
-    # Numbers to fit (paper App. Complexity Analysis), m training domains, d loss domains, n steps,
-    # in letters: one loss domain at one step, all at one step, all at all steps.
+    # The number of coefficients as formulas (paper App. Complexity Analysis) in m training domains,
+    # d loss domains, n steps: one loss domain at one step, all at one step, all at all steps.
     letters: tuple[str, str, str]
-    # How its optimum is found. `power_sum`: `objective` gives factors and exponents (m,) and (m,).
-    # `convex`: a function of proportions (m,) that gives value, gradient (m,) and Hessian (m, m).
-    # `searched` from many starts: one that gives value and gradient. `simulated` by draws around
-    # shares of tokens: no objective.
+    # The method for its optimum. `power_sum`: `objective` gives factors (m,) and exponents (m,).
+    # `convex`: a function of proportions (m,) with value, gradient (m,) and Hessian (m, m).
+    # `searched` from many starts: one with value and gradient. `simulated` by draws around the
+    # token shares: no objective.
     optimum: str
-    # The least number of mixtures, of m training domains: with fewer, losses do not determine its
-    # numbers.
+    # The least number of mixtures, by the number m of training domains: with fewer, losses do not
+    # determine its coefficients.
     least_runs: Callable[[int], int]
-    # Whether its optimum is refused with fewer; else bounds or its ridge decide what is lacking.
+    # Whether its optimum is refused with fewer; else bounds or its ridge determine the rest.
     refuses_few: bool = True
-    # m, d, n -> these numbers, n three or more; None where they are not known before the fit
+    # m, d, n -> these numbers, for n >= 3; None where they are not known before the fit
     numbers: Callable[[int, int, int], tuple[int | None, int | None, int | None]] = lambda m, d, n: (None,) * 3
-    # Whether it predicts steps that it has not seen; else it is fitted at single steps.
+    # Whether it predicts steps to which it was not fitted; else it is a per-step law.
     over_steps: bool = False
-    # Whether it is fitted to runs of models of several sizes, and predicts other sizes.
+    # Whether it can be fitted to runs of several model sizes, and predicts other sizes.
     over_sizes: bool = False
-    # Whether `at_run` reads how often a run repeats the pools of its domains.
+    # Whether `at_run` uses the epochs of a run over the pools of its domains.
     reads_pools: bool = False
-    # Whether its fit takes the prior from text (observations/prior.py).
+    # Whether its fit uses the prior from text (observations/prior.py).
     reads_prior: bool = False
-    # Whether it has losses of domains that nothing trains on.
+    # Whether it can predict losses of domains that no run trains on.
     measured_only: bool = True
-    # Its optimum minimises the mean prediction and so much KL(r || token shares).
+    # The factor of KL(r || token shares), which its optimum adds to the mean prediction.
     trust: float = 0.0
-    # Its optimum reads no domain more often, where the user sets no other number.
+    # The default limit of its optimum on the epochs of a domain.
     most_epochs: float = float("inf")
-    # At most so many refits without some of the runs, for intervals.
+    # The largest number of refits on left-out runs, for intervals.
     most_refits: int = 32
-    # Whether the page to play with computes it in a browser (results/explore_page/laws.js).
+    # Whether explore.html computes it in the browser (results/explore_page/laws.js).
     drawn: bool = False
-    # Arguments of `fit_step`, by which two laws share a module.
+    # Arguments of `fit_step`, where two laws share a module.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -69,7 +69,7 @@ class Law:
         return import_module("bimix.laws.per_step").PerStep(module, self.settings, self.reads_pools)
 
 
-# Below ten mixtures LightGBM splits nothing and predicts their mean, and folds say little.
+# Below ten mixtures LightGBM makes no split and predicts their mean, and folds are too small.
 TEN = 10
 
 
@@ -113,8 +113,8 @@ LAWS: dict[str, Law] = {
         numbers=lambda m, d, n: (m + 2, d * (m + 2), d * n * (m + 2)),
         drawn=True,
     ),
-    # The exponential form as Olmix has it (arXiv 2602.12237): c_i + exp(t_i.r), where our k_i is a
-    # shift of all t_ij as proportions sum to 1; a narrower Huber loss, four epochs at most.
+    # Olmix's exponential form (arXiv 2602.12237): c_i + exp(t_i.r), in which our k_i is a shift of
+    # all t_ij, since proportions sum to 1; a narrower Huber loss, at most four epochs.
     "olmix": Law(
         "exponential",
         "c + exp(t.r), per step, near the token shares",
@@ -161,18 +161,17 @@ LAWS: dict[str, Law] = {
     ),
 }
 
-# Laws whose mixture comes from the swarm, where there is one; of the others {law}_swarm does. The
-# swarm is measured at one step.
+# Laws whose optimum {law} is fitted to the swarm, where there is one; for the others {law}_swarm
+# is. The swarm is measured at one step.
 SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
 
-# Joins the names of the models of several sizes, where the name of one stands in paths; no model's
-# name may hold it.
+# Joins the names of models of several sizes in paths; no model's name may contain it.
 JOINS = "+"
 
 
 def is_optimum(mixture: str) -> bool:
-    """Whether a name is that of a law's optimum. A run on one that is added to a table of
-    observations tests the law, and the group `all` leaves it out: the law would be fitted to it,
-    and another mixture would take its name.
+    """Whether a name is that of a law's optimum. The group `all` leaves out such a run in a table
+    of observations: it tests the law, and if the law were fitted to it, another mixture would take
+    its name.
     """
     return mixture.removesuffix("_swarm") in LAWS

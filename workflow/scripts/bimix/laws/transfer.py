@@ -3,27 +3,27 @@
     L_i(r, s) = F_i(r)^e(s) (B_i / s^beta_i + C_i)
     F_i(r)    = sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
 
-The bivariate form of the paper in which domains help each other. k_ij says how much a share of
-domain j is worth to the loss on domain i. In the first term k_ii = 1 where i is trained on. 0 <
-gamma <= 1 says that a domain's first share is worth more than its later ones. It is defined at
-proportions of 0 and for loss domains that are not trained on, and stays convex: sum_j k_j r_j^gamma
-is concave, a negative power of it log-convex. With all other k_ij = 0, t = 0, e = 1 it is `bimix`.
-t_ij of either sign is by how much a share hurts or helps in addition: 0 with few runs, and where it
-does not earn its place (`transfer/signed`, `transfer/choice`).
+It extends the paper's bivariate form by transfer between domains. k_ij is the value of a share of
+domain j for the loss on domain i; in the first term k_ii = 1 where i is trained on. With 0 < gamma
+<= 1 a domain's first share is worth more than later ones. The law is defined at proportions of 0
+and for loss domains that are not trained on, and it is convex: sum_j k_j r_j^gamma is concave, and
+a negative power of it log-convex. With all other k_ij = 0, t = 0, e = 1 it is `bimix`. t_ij, of
+either sign, adds harm or help; it is 0 with few runs and where cross-validation rejects it
+(`transfer/signed`, `transfer/choice`).
 
-What mixtures do grows along a run: e is how much of it is there at a step, in units of the last
-one, straight in log step between fitted ones. Loss domains share it, and F is 1 on average over the
-runs in logs.
+The effect of the mixture grows along a run: e(s) is its size at a step relative to the last step,
+linear in log step between fitted ones, and the same for all loss domains. F has a geometric mean of
+1 over the runs.
 
-The law is a sum in log loss, so the fit is in turns: every run's level (the mean over its steps in
-these units, the common curve taken off), then the mixing factor on the levels (`transfer/mixing`),
-then the curve over steps with the mixing factor taken off. Runs count, not points: noise is shared
-along a run.
+The law is a sum in log loss, so it is fitted in turns: every run's level (the mean over its steps
+in these units, without the common curve), then the mixing factor on the levels (`transfer/mixing`),
+then the curve over steps without the mixing factor. The data are runs, not points, since noise is
+shared along a run.
 
-Runs of several sizes, or that repeat pools over schedules of several lengths, have levels by size
-and tokens in place of the curve over steps (`transfer/sizes`); each counts with its last row, as
-earlier checkpoints of a schedule have not decayed. Where pools are known and some run repeats one,
-each run is read at its own epochs (`transfer/repetition`).
+Runs of several sizes, or with repeated pools over schedules of several lengths, have levels by size
+and tokens instead of a curve over steps (`transfer/sizes`); only the last row of each is used, as
+the learning rate has not decayed at earlier checkpoints. Where pools are known and some run repeats
+one, each run is read at its own epochs (`transfer/repetition`).
 """
 
 from collections.abc import Callable, Iterator
@@ -48,19 +48,19 @@ from bimix.transfer.run import at_run as at_run  # what a law over sizes has
 from bimix.transfer.run import objective as run_objective
 
 CURVE = ("B", "beta", "C")
-# Standard deviation about 1 of what mixtures do at a step, in units of the last one; and its bound.
+# Prior standard deviation of e(s) around 1, and the bound of e(s).
 EFFECT_SPREAD, MOST_EFFECT = 0.25, 4.0
-# Of the notes of a fit, what each group chose.
+# The notes of a fit that each group has of its own.
 CHOICES = ("choice", "choice_of_metrics")
 
 
 def fit(observed: Observations, weights: np.ndarray | None = None) -> tuple[dict, dict]:
     """Coefficients of every loss domain, and notes: the chosen ridge and number of terms with the
-    cross-validated errors, of metrics under `choice_of_metrics` where there are losses too.
+    cross-validated errors; those of metrics under `choice_of_metrics` where there are losses too.
     """
     groups = observed.groups()
     weights = law.by_horizon(observed, weights)
-    # How repetition counts is read off the losses alone, and holds for metrics too.
+    # The effect of repetition is fitted to the losses alone, and used for metrics too.
     form = law.repeated(groups[0], own_domains(groups[0]), weights)
     fits = [_fit_group(group, weights, form) for group in groups]
     notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
@@ -77,7 +77,7 @@ def _in_order(groups: list[dict], observed: Observations) -> dict:
 
 
 def _fit_group(observed, weights, form) -> tuple[dict, dict]:
-    """Coefficients and notes of loss domains that share means and, with few runs, a ridge."""
+    """Coefficients and notes of loss domains that share prior means and, with few runs, a ridge."""
     own, gaps = own_domains(observed), offsets(observed.gaps)
     spread = spread_of(observed.related(), observed.domains)
     seen = observed if form is None else law.as_counted(observed, own, form)
@@ -146,10 +146,10 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
 
 
 def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=None):
-    """The choice, made where there is none, and the mixing factor fitted so.
+    """The choice of settings, made if None, and the mixing factor fitted with it.
 
-    To levels y (n, d) of mixtures (n, m) that count weights (n,), `straight` where t acts; `gaps`
-    (d, m) of a prior, `spread` (m, m) of groups.
+    It is fitted to levels y (n, d) of mixtures (n, m) with weights (n,); t acts on `straight`;
+    `gaps` (d, m) are of a prior, `spread` (m, m) of groups.
     """
     if choice is None:
         choice = choose(shares, y, own, weights, gaps, straight, spread)[0]
@@ -162,7 +162,7 @@ def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=N
 
 
 def _coefficients(observed, straight, weights, parts, start=None) -> dict:
-    """A fit's factor, and over steps its effects and the curve that is left, as a law has them."""
+    """The law's coefficients: the mixing factor and, over steps, the effects and the curve."""
     if len(observed.steps) == 1:
         return dict(zip(observed.loss_domains, parts.written(observed.domains), strict=True))
     level = parts.levels(observed.proportions, straight)
@@ -183,8 +183,8 @@ def _coefficients(observed, straight, weights, parts, start=None) -> dict:
 def predict(
     coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,), NaN where nothing that helps a domain
-    is in a mixture.
+    """Losses (n, k, d) at proportions (n, m) and steps (k,); NaN where a mixture has no domain that
+    helps a loss.
     """
     mixed = read(coefficients, domains)
     run = run_of(coefficients, domains)
@@ -200,8 +200,8 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
 
 
 def count(coefficients: dict) -> int:
-    """Fitted numbers: those of the mixing factor; B, beta, C or A; and e, which losses share and
-    metrics share, of all steps but the last.
+    """The number of coefficients: the mixing factor; B, beta, C or A; and e of all steps but the
+    last, shared by losses and shared by metrics.
     """
     own = sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
     shared = {tuple(values["effects"].values()) for values in coefficients.values() if "effects" in values}
@@ -209,9 +209,9 @@ def count(coefficients: dict) -> int:
 
 
 def step_factor(coefficients, seen, steps) -> np.ndarray:
-    """B / s^beta + C (k, d); 1 in the fixed-step form, and at any step where levels are by size.
+    """B / s^beta + C (k, d); 1 in the fixed-step form, and where levels are by size.
 
-    Errors: a step that a fixed-step fit has not seen.
+    Errors: a step other than that of a fixed-step fit.
     """
     if all("size" in values for values in coefficients.values()):
         return np.ones((len(steps), len(coefficients)))
@@ -226,18 +226,18 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
 def own_domains(observed) -> np.ndarray:
     """Index (d,) of each loss domain among the training domains; -1 where it is not trained on.
 
-    One that no run trains on yet has the numbers that domains share, as its own text is expected to
-    help it like that of others does them: k_ii = 1, and its u, alpha and gamma at their means.
+    A domain that no run has trained on gets the shared values, since its own text is expected to
+    help it as that of others helps them: k_ii = 1, and u, alpha and gamma at their means.
     """
     place = {name: index for index, name in enumerate(observed.domains)}
     return np.array([place.get(name, -1) for name in observed.loss_domains])
 
 
 def run_levels(observed, weights=None) -> np.ndarray:
-    """Levels (n, d), of the size that effects have at the last step: x of log loss = curve(step) +
-    e(step) x, by least squares.
+    """Levels x (n, d) of log loss = curve(step) + e(step) x, by least squares, in units of the
+    effect at the last step and up to a constant for each loss domain.
 
-    A step counts with e^2, as its noise is divided by e. Up to a constant of each loss domain.
+    A step has the weight e^2, since its noise is divided by e.
     """
     logs = np.log(observed.losses)
     if logs.shape[1] == 1:
@@ -254,13 +254,13 @@ def run_levels(observed, weights=None) -> np.ndarray:
 
 
 def effects_by_step(observed, weights=None) -> np.ndarray:
-    """e (k,): what mixtures do to log losses at each step, in units of the last step that two runs
-    reach; `weights` (n,) count each run. The mean of two seeds, of weight 2, is more precise and no
-    further degree of freedom.
+    """e (k,): the effect of mixtures on log losses at each step, relative to the last step that two
+    runs reach; `weights` (n,) of the runs. The mean of two seeds, of weight 2, is more precise but
+    adds no degree of freedom.
 
-    The slope between deviations from the means of two steps, of runs seen at both, with equal
-    errors in both (Deming). Loss domains share it, each with the same weight. A normal prior draws
-    it to 1, where it stays if no two runs were seen at both steps.
+    e is the slope between the deviations from the means of two steps over runs observed at both,
+    with equal errors in both (Deming regression), the same for all loss domains, which have equal
+    weights. A normal prior shrinks it to 1, its value without two runs observed at both steps.
     """
     logs = np.log(observed.losses)
     count = np.ones((len(logs), 1, 1)) if weights is None else np.asarray(weights, dtype=float)[:, None, None]
@@ -276,7 +276,7 @@ def effects_by_step(observed, weights=None) -> np.ndarray:
     share = told / np.maximum(size, 1e-20) / np.maximum(told.sum(axis=1, keepdims=True), 1)
     moments = free * np.einsum("ansd,bnsd,sd->sab", apart, apart, share)
     noise, signal = np.linalg.eigvalsh(moments).T[:, :, None, None]
-    # The prior as further moments of slope 1: they win where nothing stands out from the noise.
+    # The prior as additional moments of slope 1, which dominate where the signal is weak.
     clear = np.maximum(1 - np.maximum(noise, 0) / np.maximum(signal, 1e-300), 1e-9)
     prior = np.where(signal > 0, np.maximum(noise, 0) / free / EFFECT_SPREAD**2 / clear, 1.0)
     of_step, of_last = np.linalg.eigh(moments + prior)[1][:, :, 1].T

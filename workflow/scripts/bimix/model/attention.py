@@ -1,4 +1,4 @@
-"""The kernel of torch that computes attention: chosen by the launch, and found out by name."""
+"""Selects torch's attention kernel, and finds out the name of the kernel in use."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from torch.nn.attention import SDPBackend
 from bimix.errors import InputError
 from bimix.model.transformer import Shape
 
-# Switches of torch, one for each backend of scaled_dot_product_attention; they hold on a CPU, too
+# Torch's switch for each backend of scaled_dot_product_attention; they apply on a CPU, too
 SWITCHES = {
     "flash": torch.backends.cuda.enable_flash_sdp,
     "cudnn": torch.backends.cuda.enable_cudnn_sdp,
@@ -19,11 +19,11 @@ KERNELS = ("sdpa", "flash", "fmha", "attention")  # in the names of CUDA kernels
 
 
 def choose_attention(name: str, device: str, precision: str) -> None:
-    """Have all attention of this process computed by one of torch's kernels; `auto`: torch chooses.
+    """Set the attention kernel of this process; `auto`: torch chooses.
 
-    A switch of the process, not a context: a graph that is compiled later takes the kernel that is
-    allowed when it is made. Errors: the kernel does not exist for the device or the precision, in
-    which torch would stop with a backtrace.
+    This is global, not a context: a graph compiled later uses the kernel that is allowed when it is
+    compiled. Errors: the kernel does not exist for the device or precision, where torch would stop
+    with a backtrace.
     """
     if name == "cudnn" and device == "cpu":
         raise InputError("launch, attention: cudnn is of GPUs alone; set it to auto, flash or math.")
@@ -34,18 +34,18 @@ def choose_attention(name: str, device: str, precision: str) -> None:
 
 
 def backend_name(shape: Shape, length: int) -> str:
-    """The backend that torch takes on a CPU for causal attention, in fp32 and bf16 alike."""
+    """Torch's backend for causal attention on a CPU, in fp32 and bf16."""
     heads = torch.zeros(1, shape.heads, length, shape.head_width, requires_grad=True)
     return SDPBackend(torch._fused_sdp_choice(heads, heads, heads, is_causal=True)).name.lower()
 
 
 def kernel_name(seconds: Iterable[tuple[str, float]]) -> str:
-    """The kernel of fused attention that took longest, of the (name, time) of all kernels of an
-    update; `math` where none is one, `not known` where there are no kernels.
+    """The fused attention kernel that took longest among the (name, time) of all kernels of an
+    update; `math` where none is fused, `not known` where there are no kernels.
 
-    Triton's kernels are named after all that they compute around it.
+    Names of Triton's kernels list all operations that are fused into them.
     """
-    # what has no time is a call of the host's
+    # entries without a time are calls of the host
     kernels = [(time, name) for name, time in seconds if time > 0 and not name.startswith("triton_")]
     fused = [one for one in kernels if any(part in one[1].lower() for part in KERNELS)]
     return max(fused)[1] if fused else "math" if kernels else "not known"

@@ -1,13 +1,13 @@
-"""Next-token loss from hidden states, either in one piece or chunk by chunk, as a
-mean or for each domain.
+"""Next-token loss from hidden states, in one piece or in chunks of tokens, as a mean or for each
+domain.
 
-In chunks, the scores of a chunk of tokens over the whole vocabulary exist only while its loss and
-its gradients are taken, in place. That bounds memory, and on a CPU halves the time at 50,277 ids,
-since a chunk stays in the cache; on a GPU it saves memory but no time.
+In chunks, the logits of a chunk over the whole vocabulary exist only while its loss and gradients
+are computed, in place. That bounds memory, and on a CPU halves the time at 50,277 ids, since a
+chunk stays in the cache; on a GPU it saves memory but no time.
 
 A domain's share is the sum of its tokens' losses over the number of all tokens, so that the shares
-sum to the mean. A weighted loss is a weighted sum of shares: its weights may be known later than
-the losses (DoReMi), and still no score is computed twice.
+sum to the mean. A weighted loss is a weighted sum of shares, so that weights may be computed from
+the losses (DoReMi) without a second computation of logits.
 """
 
 import torch
@@ -21,9 +21,8 @@ def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor,
     """Cross entropy in nats of `targets` (n,) from `hidden` (n, width) and `weight`
     (padded vocabulary, width).
 
-    The `padding` (padded vocabulary,), 0 or minus infinity, enters as a bias of the product,
-    which costs no copy of the scores, as cutting the padded columns off would. With `reduction`
-    none, of each token (n,).
+    The `padding` (padded vocabulary,), 0 or minus infinity, is a bias of the product; to slice off
+    the padded columns would copy the logits. With `reduction` none: the loss of each token (n,).
     """
     return F.cross_entropy(linear(hidden, weight, padding).float(), targets, reduction=reduction)
 
@@ -31,15 +30,15 @@ def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor,
 def whole_shares(
     hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor, owners: Tensor, domains: int
 ) -> tuple[Tensor, Tensor]:
-    """The shares (domains,) of the domains `owners` (rows,) that the rows of n / rows tokens belong
-    to, and every token's loss. The losses (rows, n / rows) carry no gradient.
+    """The shares (domains,) of rows of n / rows tokens with the domains `owners` (rows,), and every
+    token's loss (rows, n / rows), without gradient.
     """
     losses = whole_loss(hidden, weight, padding, targets, reduction="none").view(len(owners), -1)
     return sum_by_domain(losses.sum(1), owners, domains) / losses.numel(), losses.detach()
 
 
 def sum_by_domain(values: Tensor, owners: Tensor, domains: int) -> Tensor:
-    """Sums (domains,) of each domain's `values` (rows,), in one order, unlike `index_add`."""
+    """Sums (domains,) of each domain's `values` (rows,), deterministic, unlike `index_add`."""
     numbers = torch.arange(domains, device=owners.device)[:, None]
     return torch.where(owners == numbers, values, 0.0).sum(1)
 
@@ -52,11 +51,10 @@ def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tenso
 def chunked_shares(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, counts: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    """As `whole_shares`, `chunk` tokens at a time, for rows sorted by domain, `counts` (domains,)
-    of each.
+    """As `whole_shares`, `chunk` tokens at a time, for rows sorted by domain; `counts` (domains,)
+    are the rows of each, on the host, so that nothing waits for the device.
 
-    Keeps one gradient of `weight` for each domain that has rows. The counts are the host's,
-    which never waits for them.
+    Keeps one gradient of `weight` for each domain that has rows.
     """
     length = len(targets) // sum(counts)
     runs = tuple(count * length for count in counts if count)
@@ -67,10 +65,10 @@ def chunked_shares(
 
 @torch.compiler.disable
 def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
-    """`chunked_shares` of several domains in a model that may be compiled.
+    """`chunked_shares` of several domains, excluded from compilation.
 
-    The borders between domains move in nearly every batch, and would be constants of the graph:
-    nearly every update would be compiled again.
+    The borders between domains, which change in nearly every batch, would be constants of the
+    graph: nearly every update would compile again.
     """
     return chunked_shares(*given)
 
@@ -78,7 +76,7 @@ def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
 def _chunked(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
-    # under no_grad an autograd function still sees inputs that need gradients
+    # under no_grad an autograd function still gets inputs that require gradients
     learns = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
     return _ChunkedLoss.apply(hidden, weight, vocabulary, targets, chunk, runs, learns)
 
@@ -86,8 +84,8 @@ def _chunked(
 class _ChunkedLoss(torch.autograd.Function):
     """Shares of consecutive `runs` of tokens, and every token's loss.
 
-    Gradients are taken on the way forward, so that no score is computed twice or kept. A run's
-    upstream gradient multiplies its tokens' gradients afterwards.
+    Gradients are computed in the forward pass, so that logits are neither kept nor computed twice.
+    A run's upstream gradient multiplies its tokens' gradients afterwards.
     """
 
     @staticmethod

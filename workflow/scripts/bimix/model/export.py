@@ -1,8 +1,7 @@
-"""A trained model in the form that the Hugging Face ecosystem reads: GPT-NeoX with sequential
-residual and tied embeddings.
+"""Exports a trained model to the Hugging Face format, as GPT-NeoX with sequential residual and tied
+embeddings.
 
-Written by hand, without transformers. transformers 4 and 5, vLLM and
-lm-evaluation-harness load it as it is.
+It needs no transformers. transformers 4 and 5, vLLM and lm-evaluation-harness load the export.
 """
 
 import numpy as np
@@ -26,7 +25,7 @@ BLOCK_NAMES = {
 
 
 def neox_names(shape: Shape) -> dict[str, str]:
-    """Our name of each weight -> GPT-NeoX's; the head is tied to the embedding and has none."""
+    """{our name of a weight: GPT-NeoX's}; the head is tied to the embedding and has no entry."""
     names = dict(OUTER_NAMES)
     for layer in range(shape.layers):
         for ours, theirs in BLOCK_NAMES.items():
@@ -38,10 +37,9 @@ def neox_names(shape: Shape) -> dict[str, str]:
 def neox_weights(weights: dict[str, np.ndarray], shape: Shape) -> dict[str, np.ndarray]:
     """The weights of `model.Transformer` under GPT-NeoX's names.
 
-    GPT-NeoX keeps the three projections of one head together, (heads, 3, head width) where ours are
-    (3, heads, head width). The padded rows of the embedding are cut off: they were never trained,
-    and no softmax or sampler of another program would know that their columns must not be chosen.
-    Raises InputError where the weights are not the shape's.
+    GPT-NeoX stores the three projections of a head together, (heads, 3, head width), where ours are
+    (3, heads, head width). The padded rows of the embedding are dropped: they are not trained, and
+    other programs would not mask them. Raises InputError where the weights do not fit the shape.
     """
     names = neox_names(shape)
     if weights.keys() != names.keys():
@@ -63,7 +61,7 @@ def neox_weights(weights: dict[str, np.ndarray], shape: Shape) -> dict[str, np.n
 
 
 def neox_config(shape: Shape, sequence_length: int, end_of_text: int) -> dict:
-    """The content of config.json; the id `end_of_text` also starts a text, as in training."""
+    """The content of config.json; the id `end_of_text` also begins a text, as in training."""
     return {
         "architectures": ["GPTNeoXForCausalLM"],
         "model_type": "gpt_neox",
@@ -81,7 +79,7 @@ def neox_config(shape: Shape, sequence_length: int, end_of_text: int) -> dict:
         "attention_dropout": 0.0,
         "hidden_dropout": 0.0,
         "initializer_range": 0.02,
-        # transformers 5 reads the first, transformers 4 and older programs the two after it
+        # transformers 5 reads the first; transformers 4 and older programs read the next two
         "rope_parameters": {
             "rope_type": "default",
             "rope_theta": ROTARY_BASE,
@@ -97,10 +95,9 @@ def neox_config(shape: Shape, sequence_length: int, end_of_text: int) -> dict:
 
 
 def tokenizer_config(end_of_text: str, sequence_length: int) -> dict:
-    """The content of tokenizer_config.json: tokenizer.json as it is, nothing
-    put before or after a text.
+    """The content of tokenizer_config.json: tokenizer.json unchanged, no tokens added to a text.
 
-    The end-of-text token also pads, as there is no other special token; what is padded is masked.
+    The end-of-text token, the only special one, also pads; padding is masked.
     """
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",

@@ -1,11 +1,10 @@
-"""Greedy continuation of prompts by a trained model, and the likelihood of given continuations,
-many at once.
+"""Greedy generation from prompts by a trained model, and the likelihood of given continuations, in
+batches.
 
-Prompts stand at the left of their rows: the padding on their right is never looked at, since a
-token attends to those before it only, and is overwritten as the row grows. So a prompt is computed
-as if it were alone but for rounding. Where rounding could decide between two tokens the prompt is
-computed again, alone: its answer does not depend on the others of its batch. Keys and values of
-earlier tokens are kept.
+Prompts are padded on the right: attention is causal, so padding is never read, and new tokens
+overwrite it. So a prompt in a batch gives the same result as alone, up to rounding. Where rounding
+could decide between two tokens, the prompt is computed again, alone, so that its answer does not
+depend on its batch. Keys and values of earlier tokens are cached.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,8 +18,8 @@ from torch import Tensor
 from bimix.model.linear import product
 from bimix.model.transformer import Transformer, rotary_tables
 
-# Two scores closer than this share of the largest one are a tie to fp32, whose sums differ by the
-# batch's size. Under bf16 every other choice would be one; there a batch may decide.
+# Two logits closer than this fraction of the largest one are a tie in fp32, whose sums depend on
+# the batch size. In bf16 half of all choices would be ties; there the batch may decide.
 TIE = 64 * torch.finfo(torch.float32).eps
 SCORED_AT_ONCE = 1024  # tokens whose scores over the vocabulary exist at once: 200 MB of fp32 at 50,277 ids
 
@@ -28,11 +27,11 @@ Pair = tuple[np.ndarray, np.ndarray]  # ids of a prompt, one at least, and of it
 
 
 def plan_batches(lengths: Sequence[int], new_tokens: int, cache_tokens: int) -> list[list[int]]:
-    """Positions of prompts of these `lengths` in batches, longest first, so that memory
-    is short at once or never.
+    """Positions of prompts of these `lengths` in batches, longest first, so that memory runs out in
+    the first batch or never.
 
-    The longest prompt of a batch and its answer, times the prompts, are `cache_tokens` at
-    most; one prompt always fits.
+    The longest prompt of a batch plus its answer, times the number of prompts, is at most
+    `cache_tokens`; a single prompt is always allowed.
     """
     order = sorted(range(len(lengths)), key=lambda position: (-lengths[position], position))
     batches: list[list[int]] = []
@@ -44,7 +43,7 @@ def plan_batches(lengths: Sequence[int], new_tokens: int, cache_tokens: int) -> 
 
 
 def stop_ids(decode: Callable[[list[int]], str], vocabulary: int, end_of_text: int) -> list[int]:
-    """Ids after which an answer is over: the end of text, and those whose text has a line end."""
+    """Ids that end an answer: the end of text, and ids whose text has a line end."""
     return sorted({end_of_text} | {token for token in range(vocabulary) if "\n" in decode([token])})
 
 
@@ -56,11 +55,11 @@ def generate(
     stops: Iterable[int],
     graphs: bool = False,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield (position, ids) of the continuation of each of the `prompts` whose
-    positions are in `batches`.
+    """Yield (position, ids) of the continuation of each of the `prompts` whose positions are in
+    `batches`.
 
-    It has at most `new_tokens` ids, the first of the `stops` included.
-    `graphs`: as in `continue_batch`.
+    It has at most `new_tokens` ids, up to and including the first of the `stops`. `graphs`: as in
+    `continue_batch`.
     """
     stopping = torch.tensor(sorted(stops), device=model.embedding.weight.device)
     for batch in batches:
@@ -75,8 +74,8 @@ def generate(
 def continue_batch(
     model: Transformer, prompts: Sequence[np.ndarray], new_tokens: int, stops: Tensor, graphs: bool
 ) -> list[tuple[list[int], bool]]:
-    """Continuation of each prompt, and whether rounding might have decided one of its tokens. With
-    `graphs` (CUDA) the step from one token to the next is recorded once and replayed.
+    """Continuation of each prompt, and whether rounding may have decided one of its tokens. With
+    `graphs` (CUDA) the generation of one token is recorded once and replayed.
     """
     lengths = torch.tensor([len(prompt) for prompt in prompts])
     rows = torch.zeros(len(prompts), int(lengths.max()), dtype=torch.long)
@@ -112,7 +111,7 @@ def continue_batch(
 
 @dataclass
 class State:
-    """A batch under way: `keys` and `values` of each layer (batch, heads, room, head width), the
+    """The state of a batch: `keys` and `values` of each layer (batch, heads, room, head width), the
     last `tokens` (batch,) and their `positions` (batch,).
     """
 
@@ -129,7 +128,7 @@ class State:
         self.tables = rotary_tables(room, self.model.shape.rotary_width, device)
 
     def advance(self) -> Tensor:
-        """Scores (batch, vocabulary) of the token after `tokens`. Shapes never change."""
+        """Logits (batch, vocabulary) of the token after `tokens`, with constant shapes."""
         cosines, sines = (table[self.positions, None, None] for table in self.tables)
         unseen = (self.places > self.positions[:, None])[:, None, None]
         hidden = self.model.embedding(self.tokens)[:, None]
@@ -142,15 +141,15 @@ class State:
 
 
 def attend(query: Tensor, keys: Tensor, values: Tensor, unseen: Tensor) -> Tensor:
-    """Attention of one token a row, query (batch, heads, 1, head width), but to places that are
-    `unseen`. Written out: with a mask and a single query torch's own takes twice as long on a CPU.
+    """Attention of one token per row, query (batch, heads, 1, head width), without `unseen`
+    positions. With a mask and a single query torch's own takes twice as long on a CPU.
     """
     weights = (query * query.shape[-1] ** -0.5) @ keys.transpose(-1, -2)
     return weights.masked_fill(unseen, -torch.inf).softmax(-1) @ values
 
 
 def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) -> tuple[State, Tensor]:
-    """Read prompts (batch, length), filled up on the right: their state, the next scores."""
+    """The state and the next logits of prompts (batch, length), padded on the right."""
     batch, length = rows.shape
     cosines, sines = rotary_tables(length, model.shape.rotary_width, rows.device)
     hidden = model.embedding(rows)
@@ -168,12 +167,12 @@ def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) ->
 
 
 def score(model: Transformer, states: Tensor) -> Tensor:
-    """Scores (batch, vocabulary) of the last block's states (batch, width), no padded ids."""
+    """Logits (batch, vocabulary) of the last block's states (batch, width), without padded ids."""
     return product(model.final_norm(states), model.embedding.weight[: model.shape.vocabulary])
 
 
 def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """The same step as a CUDA graph, one launch for hundreds. It must have run once before."""
+    """The step as a CUDA graph, one launch instead of hundreds. It must have run once before."""
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         scores = step()
@@ -188,8 +187,8 @@ def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
 def negative_log_likelihoods(
     model: Transformer, pairs: Sequence[Pair], batches: Iterable[Sequence[int]]
 ) -> Iterator[tuple[int, float]]:
-    """Yield (position, nats) of each of the `pairs` whose positions are in `batches`: -log p of the
-    continuation's tokens after the prompt, summed.
+    """Yield (position, nats) of each of the `pairs` whose positions are in `batches`: the summed
+    -log p of the continuation's tokens after the prompt.
     """
     for batch in batches:
         sums = score_batch(model, [pairs[position] for position in batch])

@@ -1,10 +1,10 @@
-"""Products of matrices in fp32 on a CPU by oneDNN, which uses the AVX-512 units of any processor.
+"""Matrix products in fp32 on a CPU by oneDNN, which uses the AVX-512 units of any processor.
 
-torch takes MKL's, which stay at AVX2 on processors that are not Intel's: half the speed (Zen 5,
-torch 2.13; the loss and its gradients differ by rounding only). On Intel's MKL is the faster one,
-most of all for the transposed matrices of the way back. The operator is the one that torch's own
-compiler emits. On a GPU, under autocast, in compiled code and on other processors everything is as
-torch does it.
+torch uses MKL, which uses AVX2 only on processors that are not Intel's: half the speed (Zen 5,
+torch 2.13; the loss and its gradients differ by rounding only). On Intel's processors MKL is
+faster, most of all for the transposed matrices of the backward pass. The operator is the one that
+torch's own compiler emits. On a GPU, under autocast, in compiled code and on other processors
+torch's default is unchanged.
 """
 
 import torch
@@ -21,7 +21,7 @@ HAS_ONEDNN = (
 
 
 def by_onednn(states: Tensor) -> bool:
-    """Whether a product with `states` is for oneDNN."""
+    """Whether a product with `states` goes through oneDNN."""
     return (
         HAS_ONEDNN
         and states.device.type == "cpu"
@@ -44,7 +44,7 @@ def linear(states: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """nn.Linear by way of `linear`."""
+    """nn.Linear that calls `linear`."""
 
     def forward(self, states: Tensor) -> Tensor:
         return linear(states, self.weight, self.bias)

@@ -1,8 +1,8 @@
-"""How many rows at once fit into a device's memory: measured with few, estimated for more, tried
-once.
+"""The largest micro-batch that fits into a device's memory: measured with few rows, extrapolated,
+then tried once.
 
 The peak of a forward and a backward pass is affine in the rows: weights, moments and gradients,
-and so much for each row.
+plus a constant for each row.
 """
 
 import gc
@@ -35,11 +35,11 @@ class CudaMemory:
     device: torch.device
 
     def limit(self) -> int:
-        """Most that this process may have at once."""
+        """The most memory that this process may use."""
         return torch.cuda.mem_get_info(self.device)[0] + torch.cuda.memory_reserved(self.device)
 
     def peak(self, work: Callable[[], None]) -> int:
-        """Most that this process has at once while `work` is done."""
+        """The peak memory of this process during `work`."""
         torch.cuda.reset_peak_memory_stats(self.device)
         work()
         torch.cuda.synchronize(self.device)
@@ -50,7 +50,7 @@ class CudaMemory:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error, or its cause, says that memory was short, in whichever words."""
+    """Whether an error, or its cause, is one of torch's out-of-memory errors."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, torch.OutOfMemoryError | MemoryError):
@@ -62,7 +62,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
-    """Most rows whose peak is within the margin of `limit` bytes, on the line of two `peaks`."""
+    """The most rows with a peak within the margin of `limit` bytes, on the line of two `peaks`."""
     slope = (peaks[1] - peaks[0]) / (rows[1] - rows[0])
     fixed = peaks[0] - slope * rows[0]
     if slope <= 0:
@@ -71,7 +71,7 @@ def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> i
 
 
 def even_part(rows: int, most: int) -> int:
-    """Rows of each part, `most` at most; of one size, for one graph, where a divisor is near."""
+    """Rows of each part, at most `most`; equal parts, for one graph, where a divisor is near."""
     if most >= rows:
         return rows
     divisor = max(part for part in range(1, most + 1) if rows % part == 0)
@@ -81,12 +81,12 @@ def even_part(rows: int, most: int) -> int:
 def largest_micro_batch(
     accelerator: Accelerator, model: nn.Module, rows: int, row_length: int, memory: CudaMemory | None = None
 ) -> int:
-    """Rows at once, at most `rows`, whose forward and backward passes fit into the device's
-    memory, same in all processes.
+    """The micro-batch, at most `rows`, whose forward and backward passes fit into the device's
+    memory, the same in all processes.
 
-    Both passes are made twice, since the gradients of the first are kept while an update has
-    several parts, and the optimizer's two moments are set aside meanwhile. On a CPU, whose memory
-    nobody measures, all rows. Errors: not even one row fits.
+    Both passes run twice, since an update of several parts keeps the gradients of the first, and
+    memory is reserved for the optimizer's two moments. All rows on a CPU, whose memory is not
+    measured. Errors: not even one row fits.
     """
     if memory is None:
         if accelerator.device.type != "cuda":
@@ -101,21 +101,21 @@ def largest_micro_batch(
                 accelerator.backward(model(trial).sum())
 
     def attempt(size: int) -> int | None:
-        """The peak with `size` rows, None where memory was short."""
+        """The peak with `size` rows, None where memory ran out."""
         peak = None
         try:
             peak = memory.peak(lambda: passes(size))
         except Exception as error:  # each library has a type of its own for it
             if not is_out_of_memory(error):
                 raise
-        # outside of the handler, whose traceback keeps the activations
+        # outside the handler, whose traceback would keep the activations
         model.zero_grad(set_to_none=True)
         gc.collect()
         memory.free()
         return peak
 
     def least(number: int) -> int:
-        """The least of all processes' numbers."""
+        """The minimum over all processes."""
         return int(accelerator.gather(torch.tensor([number], device=accelerator.device)).min())
 
     few = tuple(min(probe, rows) for probe in PROBES)
@@ -123,7 +123,7 @@ def largest_micro_batch(
     if few[1] < rows:
         peaks = attempt(few[0]), attempt(few[1])
         size = few[0] if None in peaks else rows_on_line(few, peaks, memory.limit())
-        # what was compiled for the probes never serves again
+        # the graphs compiled for the probes are not used again
         torch.compiler.reset()
     size = least(even_part(rows, size))
     while not least(attempt(size) is not None):

@@ -1,10 +1,10 @@
 """The optimizers that a recipe may name, each over all weights of a model.
 
-AdamW whose weight decay spares biases and norms is that of the DoReMi code. Muon (Jordan et al.
-2024, "Muon: An optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon)
-makes the momentum of each hidden matrix orthogonal before it is a step. It is for the matrices of
-the blocks alone: embedding, head, norms and biases keep AdamW, as its authors prescribe. Torch has
-the step of one matrix.
+AdamW without weight decay on biases and norms is that of the DoReMi code. Muon (Jordan et al. 2024,
+"Muon: An optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon)
+orthogonalises the momentum of each hidden matrix before the step. It updates the matrices of the
+blocks alone: embedding, head, norms and biases use AdamW, as its authors prescribe. Torch
+implements the step of one matrix.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ ATTENTION = ".query_key_value."  # in the name of a matrix that is three, one be
 def adamw(
     weights: Iterable[Tensor], rate: float, betas: tuple[float, float], epsilon: float, decay: float
 ) -> torch.optim.AdamW:
-    """AdamW whose weight decay spares biases and norms; fused: one kernel per update."""
+    """AdamW without weight decay on biases and norms; fused: one kernel per update."""
     weights = list(weights)
     decayed = [weight for weight in weights if weight.dim() >= 2]
     spared = [weight for weight in weights if weight.dim() < 2]
@@ -27,7 +27,7 @@ def adamw(
 
 
 def hidden_matrices(model: nn.Module) -> dict[str, Tensor]:
-    """The matrices of a model's blocks by name: what Muon is for."""
+    """The matrices of a model's blocks by name, which Muon updates."""
     return {
         name: weight for name, weight in model.named_parameters() if name.startswith("blocks.") and weight.dim() == 2
     }
@@ -36,17 +36,17 @@ def hidden_matrices(model: nn.Module) -> dict[str, Tensor]:
 class MuonAndAdamW(torch.optim.Optimizer):
     """Muon for the matrices of a model's blocks and AdamW for all other weights, as one optimizer.
 
-    One learning rate and one weight decay serve both: a step of Muon is scaled to the size that
-    AdamW's steps have, 0.2 sqrt(max(rows, columns)) (Liu et al. 2025, "Muon is scalable for LLM
-    training", arXiv 2502.16982). Momentum 0.95, Nesterov and five iterations are torch's and the
-    authors'. Queries, keys and values are three matrices for Muon, though they are stored as one.
-    The model is on its device already.
+    Both use one learning rate and one weight decay: a step of Muon is scaled by 0.2 sqrt(max(rows,
+    columns)) to the size of AdamW's steps (Liu et al. 2025, "Muon is scalable for LLM training",
+    arXiv 2502.16982). Momentum 0.95, Nesterov and five iterations are torch's and the authors'
+    defaults. Queries, keys and values are three matrices for Muon, though they are stored as one.
+    The model must already be on its device.
     """
 
     def __init__(self, model: nn.Module, rate: float, betas: tuple[float, float], epsilon: float, decay: float) -> None:
         matrices = hidden_matrices(model)
         self.weights = list(model.parameters())
-        # each part of a matrix, and where its gradient will lie
+        # each part of a matrix, and the place of its gradient
         self.parts: list[tuple[Tensor, Tensor, slice]] = []
         for name, weight in matrices.items():
             rows = len(weight) // 3 if ATTENTION in name else len(weight)
@@ -62,12 +62,12 @@ class MuonAndAdamW(torch.optim.Optimizer):
         self.link()
 
     def link(self) -> None:
-        """Show the groups of both as one's own: who sets a rate there sets it for both."""
+        """Share the parameter groups of both, so that a learning rate set here is set in both."""
         self.param_groups = [*self.muon.param_groups, *self.adamw.param_groups]
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """One step of both along the gradients of the weights."""
+        """One step of both optimizers."""
         for part, weight, own in self.parts:
             part.data = weight.detach()[own]  # Accelerate moves weights of several processes elsewhere
             part.grad = None if weight.grad is None else weight.grad[own]

@@ -3,9 +3,8 @@ Sec. 4, Model Architecture).
 
 Pre-LayerNorm (eps 1e-5) with biases, tanh-GELU MLP of four times the width, rotary embedding on
 a quarter of each head (rotate-half, base 10000), no absolute positions, no dropout, tied
-embeddings, a final LayerNorm and a head without bias. The forward pass returns the mean loss
-and never the logits: a returned tensor of logits would be kept, and copied to fp32, by every
-wrapper around the model.
+embeddings, a final LayerNorm and a head without bias. The forward pass returns the mean loss and
+never the logits, which every wrapper around the model would keep and copy to fp32.
 """
 
 import math
@@ -58,12 +57,12 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        """Trained numbers, the padded embedding counted once (it is tied)."""
+        """Trained parameters; the padded embedding, which is tied, counts once."""
         block = 12 * self.width**2 + 13 * self.width
         return self.padded_vocabulary * self.width + self.layers * block + 2 * self.width
 
     def flops_per_token(self, sequence_length: int) -> int:
-        """FLOPs of one token, both ways: 6N + 12 L d T (PaLM, Chowdhery et al. 2022, App. B)."""
+        """FLOPs of one token, forward and backward: 6N + 12 L d T (PaLM, Chowdhery et al. 2022)."""
         return 6 * self.parameters + 12 * self.layers * self.width * sequence_length
 
 
@@ -76,7 +75,7 @@ def rotary_tables(length: int, width: int, device: torch.device | None = None) -
 
 
 def rotate(heads: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-    """Turn the first `width` channels of (batch, heads, length, head width) by position."""
+    """Rotate the first `width` channels of (batch, heads, length, head width) by position."""
     turned, kept = heads.split((cosines.shape[-1], heads.shape[-1] - cosines.shape[-1]), dim=-1)
     left, right = turned.chunk(2, dim=-1)
     turned = turned * cosines + torch.cat((-right, left), dim=-1) * sines
@@ -93,7 +92,7 @@ class Attention(nn.Module):
         self.out = Linear(shape.width, shape.width)
 
     def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (both turned) and values, each (batch, heads, length, head width)."""
+        """Queries, keys (both rotated) and values, each (batch, heads, length, head width)."""
         batch, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(batch, length, 3, self.heads, width // self.heads)
         query, key, value = projected.permute(2, 0, 3, 1, 4)
@@ -109,7 +108,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """One decoder block: attention, then the MLP, each behind a LayerNorm and added on."""
+    """One decoder block: attention, then the MLP, each with pre-LayerNorm and a residual."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -128,7 +127,7 @@ class Block(nn.Module):
 
 class Transformer(nn.Module):
     """The whole model; `Transformer(shape)(rows)` is the mean next-token loss in nats. With
-    `loss_chunk`, the scores of so many tokens at a time exist in memory (`losses`).
+    `loss_chunk`, the logits of that many tokens at a time exist in memory (`cross_entropy`).
     """
 
     def __init__(self, shape: Shape, loss_chunk: int | None = None) -> None:
@@ -141,7 +140,7 @@ class Transformer(nn.Module):
         self.initialize()
 
     def initialize(self) -> None:
-        """Draw N(0, 0.02), biases 0, residual outputs N(0, 0.02 / sqrt(2 layers))."""
+        """Weights from N(0, 0.02), residual outputs from N(0, 0.02 / sqrt(2 layers)), biases 0."""
         for name, weight in self.named_parameters():
             if name.endswith("norm.weight"):
                 nn.init.ones_(weight)
@@ -163,12 +162,12 @@ class Transformer(nn.Module):
         return hidden
 
     def logits(self, tokens: Tensor) -> Tensor:
-        """Scores (batch, length, vocabulary) of the next token."""
+        """Logits (batch, length, vocabulary) of the next token."""
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
     def padding(self) -> Tensor:
-        """Bias of the scores (padded vocabulary,): 0, and minus infinity where an id is none. A
-        constant of the shape, not a buffer, which wrappers would send around.
+        """Bias of the logits (padded vocabulary,): 0 for ids, minus infinity for padding. Computed
+        from the shape: wrappers would synchronise a buffer.
         """
         weight = self.embedding.weight
         real, padded = self.shape.vocabulary, self.shape.padded_vocabulary
@@ -179,10 +178,10 @@ class Transformer(nn.Module):
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Mean loss in nats over the length - 1 predictions of each of `rows` (batch, length).
 
-        With the `owners` (batch,) of the rows, numbers of domains below `domains`: each domain's
+        With `owners` (batch,), the domain of each row as a number below `domains`: each domain's
         share of that mean (domains,), and the loss of every token (batch, length - 1) without
-        gradient (`losses`). In chunks the rows must come sorted by domain, and `counts` (domains,)
-        says how many there are of each, where the host knows it.
+        gradient (`cross_entropy`). In chunks the rows must be sorted by domain, and `counts`
+        (domains,), if the host knows them, are the rows of each.
         """
         rows = rows.long()
         hidden, targets = self.hidden(rows[:, :-1]).flatten(0, 1), rows[:, 1:].flatten()

@@ -1,13 +1,13 @@
-"""DoGE: a proxy is trained on the domains whose gradients help all (Fan et al. 2024).
+"""DoGE: a proxy whose domain weights grow where a domain's gradient helps all (Fan et al. 2024).
 
-Domains are read uniformly. Each update takes the gradient of every domain's mean loss. It moves the
-weights towards domains whose gradient points where that of the mix does: of one loss over rows of
-all domains alike, none of which is trained on (the released configuration; the paper's formula has
-the sum over the other domains of the batch). It takes its step along the weighted sum of the
+Domains are read uniformly. Each update computes the gradient of every domain's mean loss. It moves
+the weights towards domains whose gradient is aligned with that of the mix, a loss over rows of all
+domains in equal parts, which are not trained on (the released configuration; the paper's formula
+has the sum over the other domains of the batch). The step is along the weighted sum of the
 gradients. The mixture is the average of the weights.
 
-A process has whole domains, and their gradients alone. All that is sent is the mix's gradient, the
-weighted sum, and two numbers of each domain: an inner product with a sum is the sum of inner
+Each process has the gradients of its own domains only. Processes exchange the mix's gradient, the
+weighted sum, and two numbers for each domain: an inner product with a sum is the sum of inner
 products.
 """
 
@@ -33,8 +33,8 @@ BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the block
 
 @dataclass(frozen=True)
 class Mix:
-    """What domains are scored against: `rows` an update, of the domains of a store in turn, in an
-    order of the seed alone.
+    """The mix that domains are compared with: `rows` per update, from the domains of a store in
+    turn, in an order that depends on the seed alone.
     """
 
     store: RowStore | Part
@@ -54,39 +54,38 @@ class Mix:
 
 
 def mix_rows(batch_rows: int, domains: int) -> int:
-    """Rows of the mix in an update: an average domain's (the DoGE code), one of each at least."""
+    """Rows of the mix in an update: those of an average domain (DoGE's code), or one of each."""
     return max(domains, -(-batch_rows // domains))
 
 
 def held_mix(session: Session) -> Mix:
-    """The mix of a session's domains; its rows are taken out of the training data."""
+    """The mix of a session's domains; its rows are removed from the training data."""
     session.train, kept = set_aside(session.train, MIX_SHARE)
     return Mix(kept, mix_rows(session.recipe.batch_rows, len(session.domains)))
 
 
 def clipping(norms: Tensor, largest: float) -> Tensor:
-    """Factors (n,) that clip gradients of `norms` (n,) to `largest`, as torch's own."""
+    """Factors (n,) that clip gradients of `norms` (n,) to `largest`, as torch does."""
     return (largest / (norms + LEAST_NORM)).clamp(max=1)
 
 
 def products(gradients: Tensor, toward: Tensor) -> Tensor:
-    """Inner products (n,) of `gradients` (n, numbers) with one, `toward`
-    (numbers,), summed in fp64.
+    """Inner products (n,) of `gradients` (n, numbers) with `toward` (numbers,), summed in fp64.
 
-    Block by block: a product of two such narrow matrices in one piece would leave a GPU idle.
-    `numbers` is a multiple of a block.
+    In blocks: a single product of such narrow matrices would leave most of a GPU idle. `numbers` is
+    a multiple of the block.
     """
     blocks = gradients.view(len(gradients), -1, BLOCK).transpose(0, 1)
     return torch.bmm(blocks, toward.view(-1, BLOCK, 1)).sum(0, dtype=torch.float64)[:, 0]
 
 
 def alignment(along: Tensor, norms: Tensor, present: Tensor, rate: float, limit: float, last: Tensor) -> Tensor:
-    """Scores (m,) of domains from the products `along` (m,) of their gradients with the
-    mix's, all clipped before.
+    """Scores (m,) of domains from the products `along` (m,) of their clipped gradients with the
+    mix's.
 
     rate * along, divided by the mean of the `norms` (m,) of the domains' gradients and clipped to
     [0, limit * rate]. A domain that is not `present` (m,) in the batch has no gradient: it keeps
-    its `last` score (m,) and is in no mean (the DoGE code keeps its last gradient).
+    its `last` score (m,) and is left out of the mean (the DoGE code keeps its last gradient).
     """
     norm = (norms * present).sum() / present.sum()
     return torch.where(present, (rate * along / (norm + LEAST_NORM)).clamp(0, limit * rate), last)
@@ -98,23 +97,23 @@ def reweight(weights: Tensor, scores: Tensor) -> Tensor:
 
 
 def own_gradients(session: Session) -> list[int]:
-    """The gradients of this process: domains first, then the mix's, dealt out in turn."""
+    """The indices of this process's gradients: domains, then the mix, dealt out in turn."""
     return list(range(len(session.domains) + 1))[session.accelerator.process_index :: session.accelerator.num_processes]
 
 
 def reserve(session: Session) -> Tensor:
-    """Room for this process's gradients (own, parameters) in whole blocks, taken first."""
+    """Memory for this process's gradients (own, parameters) in whole blocks, allocated first."""
     numbers = -(-session.shape.parameters // BLOCK) * BLOCK
     return torch.zeros(len(own_gradients(session)), numbers, device=session.accelerator.device)
 
 
 def vector_flops(parameters: int, domains: int) -> int:
-    """FLOPs of an update's work on whole gradients: norms, inner products, the weighted sum."""
+    """FLOPs of an update on whole gradients: norms, inner products, the weighted sum."""
     return 2 * parameters * (3 * domains + 2)
 
 
 def extra_flops(session: Session, mix: Mix) -> int:
-    """What a run costs beyond plain pretraining: the mix's rows, and the work on whole gradients.
+    """FLOPs of a run beyond plain pretraining: the mix's rows, and the work on whole gradients.
     Each row of the domains still has one forward and one backward pass.
     """
     length, shape = session.train.row_length, session.shape
@@ -175,8 +174,8 @@ class Doge:
         return total, torch.linalg.vector_norm(way)
 
     def read_mix(self, step: int) -> tuple[Tensor, list[int]]:
-        """The rows of the mix at update `step`, on the device, and how many; none elsewhere than on
-        the process that has its gradient.
+        """The rows of the mix at update `step`, on the device, and how many; none in processes that
+        do not have its gradient.
         """
         session = self.learner.session
         if len(self.numbers) == len(self.domains):
@@ -186,7 +185,7 @@ class Doge:
 
     def add_gradients(self, rows: Tensor, counts: list[int], first: int) -> Tensor:
         """Add the gradients of the mean losses of consecutive `counts` of `rows`, from gradient
-        `first` on; these losses.
+        `first` on; return these losses.
         """
         plain, device = self.learner.plain, self.gradients.device
         parameters = list(plain.parameters())

@@ -1,9 +1,9 @@
-"""DoReMi: a proxy is trained on the domains that it still does worse on than a reference
-model (Xie et al. 2023).
+"""DoReMi: a proxy whose domain weights grow where its loss exceeds that of a reference model (Xie
+et al. 2023).
 
-Domains are read uniformly and weighted in the loss. Each update takes the excess of the proxy's
-loss over the reference's in every domain of the global batch. It moves the weights towards domains
-of large excess, and then takes its step with the new weights. The mixture is their average over the
+Domains are read uniformly and weighted in the loss. Each update computes the excess of the proxy's
+loss over the reference's in every domain of the global batch, moves the weights towards domains of
+large excess, and then takes its step with the new weights. The mixture is their average over the
 run.
 """
 
@@ -25,11 +25,10 @@ SMOOTHING = 1e-3  # c, the share of the uniform mixture in the weights
 
 
 def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
-    """Excess (m,) in nats per token: `sums` over the `tokens` of a batch, the `last` where
-    a domain has none in it.
+    """Excess (m,) in nats per token: `sums` over the `tokens` of a batch, or the `last` excess of a
+    domain without tokens in it.
 
-    `sums` (m,) holds max(proxy's loss - reference's loss, 0) of each token, summed
-    over the domain's tokens.
+    `sums` (m,) are sums of max(proxy's loss - reference's loss, 0) over the domain's tokens.
     """
     return torch.where(tokens > 0, sums / tokens.clamp(min=1), last)
 
@@ -41,8 +40,8 @@ def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float
 
 
 def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
-    """Weight in the loss of a row of each domain (m,), given the batch's `rows` (m,); they sum to
-    one.
+    """Loss weight of a row of each domain (m,), given the batch's `rows` (m,); over the batch they
+    sum to one.
     """
     return weights / (weights * rows).sum()
 
@@ -51,12 +50,11 @@ def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
 class Doremi:
     """Training of the proxy, compared with a frozen `reference`.
 
-    The weights are known only when all losses are. So the graphs of an update's micro-batches are
-    kept until then; where `keep_graphs` is false, the losses come from a forward pass of their own.
-    None: kept, but on a GPU that cannot hold all rows at once (on a CPU a micro-batch is a matter
-    of the cache, not of memory).
+    The weights depend on all losses of an update. So the graphs of its micro-batches are kept; if
+    `keep_graphs` is false, a separate forward pass computes the losses. None: kept, except on a GPU
+    that cannot hold all rows at once (on a CPU micro-batches serve the cache, not memory).
 
-    `forwards` counts the rows that were read once more without a backward pass, by either model.
+    `forwards` counts the rows of forward passes without a backward pass, of both models.
     """
 
     backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
@@ -72,7 +70,7 @@ class Doremi:
         self.trace = Trace.start(self.learner, signal=math.log(self.learner.session.shape.vocabulary), counted=1)
 
     def own(self, chosen: np.ndarray) -> np.ndarray:
-        """As plain pretraining, sorted by domain: losses are summed domain by domain."""
+        """This process's rows as in plain pretraining, but sorted by domain."""
         accelerator = self.learner.session.accelerator
         mine = own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
         return mine.start + np.argsort(chosen[mine], kind="stable")

@@ -1,4 +1,4 @@
-"""What DoReMi and DoGE share: the path of the weights, and a step along a gradient."""
+"""Common code of DoReMi and DoGE: the path of the weights, and a step along a gradient."""
 
 from dataclasses import dataclass, field
 
@@ -15,11 +15,11 @@ POINTS = 1000  # of a path that are kept, evenly over the steps
 
 @dataclass
 class Trace:
-    """Domain weights (m,) in float64 with the `signal` (m,) that last moved them, their sum
-    over steps, and their path.
+    """Domain weights (m,) in float64 with the `signal` (m,) of their last change, their sum over
+    steps, and their path.
 
-    `counted` weights are in the sum: 1 at the start where the initial weights
-    enter the average, else 0.
+    `counted` is the number of weights in the sum: 1 at the start where the initial weights enter
+    the average, else 0.
     """
 
     weights: Tensor
@@ -46,7 +46,7 @@ class Trace:
         return self.total / self.counted if self.counted else self.weights
 
     def advance(self, weights: Tensor, signal: Tensor, step: int) -> None:
-        """Take the weights after `step` updates, and what moved them there."""
+        """Record the weights after `step` updates, and the signal of their change."""
         self.weights, self.signal = weights, signal
         self.total = self.total + weights
         self.counted += 1
@@ -57,13 +57,13 @@ class Trace:
         self.points.append((step, torch.stack([self.weights, self.average, self.signal])))
 
     def state_dict(self) -> dict:
-        """Tensors and numbers, for a checkpoint."""
+        """The state for a checkpoint."""
         steps, values = zip(*self.points, strict=True)
         now = {"weights": self.weights, "signal": self.signal, "total": self.total, "counted": self.counted}
         return now | {"steps": list(steps), "points": torch.stack(values)}
 
     def load_state_dict(self, state: dict) -> None:
-        """Go on from what `state_dict` gave."""
+        """Restore the state of `state_dict`."""
         device = self.weights.device
         for name in ("weights", "signal", "total"):
             setattr(self, name, state[name].to(device))
@@ -77,10 +77,10 @@ def average(state: dict) -> np.ndarray:
 
 
 def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.DataFrame:
-    """The path in a trace's `state` as a table: step, domain, weight, average so far, and what
-    moved it, called `signal`.
+    """The path in a trace's `state` as a table: step, domain, weight, average so far, and the
+    signal in a column called `signal`.
 
-    Step 0 is the start, `steps` the last; of the others about a thousand are kept.
+    Step 0 is the start, `steps` the last; about a thousand of the others are kept.
     """
     numbers, points = state["steps"], state["points"].cpu()
     if numbers[-1] != steps:
@@ -99,7 +99,7 @@ def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.D
 
 
 def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
-    """The sum of all processes' tensors, instead of this one's."""
+    """The sum of a tensor over all processes."""
     if accelerator.num_processes > 1:
         torch.distributed.all_reduce(tensor)
     return tensor
@@ -119,13 +119,13 @@ def reduce_gradients(accelerator: Accelerator, parameters: list[nn.Parameter]) -
 
 
 def set_gradients(parameters: list[nn.Parameter], flat: Tensor) -> None:
-    """Give the parameters their parts of one gradient `flat` (sum of their sizes,), as views."""
+    """Set the parameters' gradients to views of one gradient `flat` (sum of their sizes,)."""
     for weight, part in zip(parameters, flat.split([weight.numel() for weight in parameters]), strict=True):
         weight.grad = part.view_as(weight)
 
 
 def step_along_gradients(learner: Learner, step: int) -> None:
-    """Update `step` of the optimizer along the gradients that are set."""
+    """Take step `step` of the optimizer along the current gradients."""
     set_rate(learner.optimizer, learner.session.recipe.rate(step))
     learner.optimizer.step()
     learner.optimizer.zero_grad(set_to_none=True)
