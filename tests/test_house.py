@@ -12,22 +12,22 @@ PACKAGE = Path(bimix.__file__).parent
 # In the order of the map: the most lines of a room, and the rooms that it imports from, functions
 # included. A room that outgrows its number is read again before that is raised.
 ROOMS = {
-    "corpus": (1686, ""),
-    "mixtures": (508, ""),
-    "observations": (1781, "mixtures"),
-    "transfer": (2103, "observations"),
-    "laws": (1606, "observations transfer"),
-    "plan": (1753, "corpus laws"),
-    "model": (1027, ""),
-    "training": (2857, "corpus mixtures observations plan model"),
-    "reweighting": (475, "model training"),
-    "optimum": (2256, "mixtures observations transfer laws"),
-    "judge": (1745, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2328, "mixtures observations transfer laws plan optimum judge"),
+    "corpus": (1678, ""),
+    "mixtures": (503, ""),
+    "observations": (1777, "mixtures"),
+    "transfer": (2051, "observations"),
+    "laws": (1601, "observations transfer"),
+    "plan": (1749, "corpus laws"),
+    "model": (1020, ""),
+    "training": (2847, "corpus mixtures observations plan model"),
+    "reweighting": (472, "model training"),
+    "optimum": (2224, "mixtures observations transfer laws"),
+    "judge": (1740, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "search": (2300, "mixtures observations transfer laws plan optimum judge"),
     "exports": (643, "corpus mixtures plan"),
-    "downstream": (742, "corpus model training"),
-    "results": (2182, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3384, "mixtures observations laws plan training optimum exports"),
+    "downstream": (735, "corpus model training"),
+    "results": (2172, "corpus mixtures observations transfer laws plan training optimum judge exports"),
+    "settings": (3382, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -102,9 +102,7 @@ def links() -> str:
 
 
 def partitions(profile: Path, gpus: int) -> str:
-    """Errors: a partition of the profile is not there, that of trainings has no GPUs, or jobs
-    preempted there would be waited for.
-    """
+    """Errors: no such partition, none with GPUs for trainings, or preempted jobs are cancelled."""
     settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8"))
     if settings.get("executor") != "slurm":
         return "the profile is not one of SLURM."

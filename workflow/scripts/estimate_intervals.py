@@ -86,9 +86,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def predicted_mixtures(options: argparse.Namespace, domains: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """{name: proportions (m,)} of the mixtures fitted and to be predicted, and of the baseline.
-    Errors: the baseline is not known.
-    """
+    """{name: proportions (m,)} fitted, predicted, and the baseline. Errors: that is unknown."""
     mixtures = {}
     for path in [options.mixtures, *options.predict]:
         names, shares = proportions_of(read_table(path), domains, str(path))

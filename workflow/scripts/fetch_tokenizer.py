@@ -53,9 +53,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def download(name: str, revision: str | None) -> Path:
-    """Path of the tokenizer.json of hub repository `name` at a branch, tag or commit (None: main).
-    From the local cache where it is there.
-    """
+    """Path of the hub's tokenizer.json of `name` at a revision (None: main), cached where it is."""
     try:
         return Path(hf_hub_download(name, "tokenizer.json", revision=revision))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
@@ -67,9 +65,7 @@ def download(name: str, revision: str | None) -> Path:
 
 
 def hub_commit(path: Path | str) -> str | None:
-    """The commit of a repository of the hub that a file of its local cache is of:
-    .../snapshots/{commit}/{file}.
-    """
+    """The commit of a file in the hub's local cache: .../snapshots/{commit}/{file}."""
     parts = Path(path).parts
     return parts[parts.index("snapshots") + 1] if "snapshots" in parts[:-1] else None
 

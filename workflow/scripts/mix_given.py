@@ -38,9 +38,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def of_table(path: Path, name: str) -> dict[str, object]:
-    """{domain: proportion} of a csv, unchecked but for domains named twice; of a table of several
-    mixtures that of the one of that name.
-    """
+    """{domain: proportion} of a csv; of several mixtures that of the name. Errors: a name twice."""
     table = read_table(path)
     if {"mixture", "domain", "proportion"} <= set(table.columns):
         table = table.filter(pl.col("mixture") == name).select("domain", "proportion")

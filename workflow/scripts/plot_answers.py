@@ -62,9 +62,7 @@ def draw_tasks(table: pl.DataFrame, level: float) -> Figure:
 
 
 def prepared(table: pl.DataFrame) -> tuple[pl.DataFrame, list[str], list[str]]:
-    """The table with right answers in percent; its measures, of which right answers are none where
-    no model has any; and its tasks.
-    """
+    """The table in percent, its measures (answers only where a model has some), and its tasks."""
     right = pl.col("metric") == RIGHT
     scale = pl.when(right).then(100).otherwise(1)
     tasks = [task for task in table["task"].unique(maintain_order=True) if task != AVERAGE]

@@ -129,9 +129,7 @@ def predicted_losses(law: dict, table: pl.DataFrame, baseline: str) -> np.ndarra
 
 
 def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, float]:
-    """{domain: percent} from the first to the second of losses (2, d), under "" that of their
-    average by the weights; NaN is left out.
-    """
+    """{domain: percent} from the first to the second of losses (2, d), "" their average."""
     means = average(losses, target)
     found = np.append(100 * (losses[1] / losses[0] - 1), 100 * (means[1] / means[0] - 1))
     named = zip([*law["loss_domains"], ""], found.tolist(), strict=True)

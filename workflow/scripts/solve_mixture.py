@@ -150,9 +150,7 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
 
 
 def doubts(found: Answer, observed: Observations, best: Mapping[str, float]) -> list[str]:
-    """What is remarkable in the tables, what the runs do not determine, and the domains that
-    the mixture reads more often than any run did.
-    """
+    """Remarks on the tables, what the runs do not determine, and text that no run read as often."""
     law, sought = found.law, found.sought
     shares = np.array([best.get(name, 0.0) for name in law["domains"]])
     further = epochs_sentence(further_epochs(law, shares, sought.pools, sought.run_tokens))

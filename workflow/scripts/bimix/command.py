@@ -43,9 +43,7 @@ INSTALLED = PACKAGE / "installed" / "workflow" / "scripts"
 
 
 def scripts() -> Path:
-    """The folder of the scripts: next to the package in a checkout, below it where pip installed
-    it.
-    """
+    """The folder of the scripts: next to the package in a checkout, below it where installed."""
     return INSTALLED if INSTALLED.is_dir() else PACKAGE.parent
 
 

@@ -28,17 +28,13 @@ def digest_file(path: Path) -> str:
 
 
 def stamp_file(path: Path) -> list[int]:
-    """Bytes of a file, its mtime and its ctime, both in ns. `cp -p` and `rsync -t` set the mtime;
-    the ctime is set by the file system alone.
-    """
+    """Bytes of a file, its mtime and ctime in ns; `cp -p` and `rsync -t` set the mtime only."""
     found = path.stat()
     return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
 
 def home_of(path: Path | str) -> Path | None:
-    """The dataset's folder that holds a file: the nearest one with records, or results/{dataset};
-    None elsewhere.
-    """
+    """The folder of a file's dataset: the nearest with records, or results/{dataset}; or None."""
     named = None
     for folder in Path(os.path.abspath(path)).parents:
         if (folder / RECORDS).is_dir():
@@ -73,9 +69,7 @@ def read_record(record: Path) -> dict[str, str]:
 
 
 def noted_digest(path: Path) -> tuple[str, Path] | None:
-    """The digest noted when a file was written, and the record that holds it; None where there is
-    none.
-    """
+    """The digest noted when a file was written, and the record that holds it; None without any."""
     home = home_of(path)
     if home is None:
         return None

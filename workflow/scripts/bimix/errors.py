@@ -1,6 +1,4 @@
-"""The error that a user can fix, and how a script ends on it: with one sentence, no traceback, and
-no password of an address in it.
-"""
+"""The error that a user can fix; a script ends on it in one sentence, without passwords."""
 
 import errno
 import re
@@ -14,9 +12,7 @@ HIDDEN = "***"
 
 
 class InputError(ValueError):
-    """One full sentence for the user with the value, the place (file and line, row or key) and what
-    to do.
-    """
+    """One sentence for the user with the value, the place (file and line, row or key), the cure."""
 
 
 def masked(text: str) -> str:

@@ -1,6 +1,4 @@
-"""Users' inputs to the law scripts: tables as csv, tsv or parquet, and small JSON files keyed by
-domain.
-"""
+"""Users' inputs to the law scripts: tables as csv, tsv or parquet, and JSON keyed by domain."""
 
 import csv
 import itertools
@@ -124,9 +122,7 @@ def _form(path: Path) -> dict:
 
 
 def read_json(path: Path | str) -> dict:
-    """The JSON object in `path`. Errors: no such file, a digest that differs, not JSON, not an
-    object, a key twice.
-    """
+    """The JSON object in `path`. Errors: no file, another digest, no JSON object, a key twice."""
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a JSON file that is there.")
@@ -137,9 +133,7 @@ def read_json(path: Path | str) -> dict:
 
 
 def parsed_json(text: str, name: str) -> dict:
-    """The JSON object in a text; errors call it `name`. Errors: not JSON, not an object, a key
-    twice, too deeply nested lists.
-    """
+    """The JSON object in a text called `name`. Errors: no JSON object, a key twice, too deep."""
     try:
         # Python refuses a number of thousands of digits; read as infinite, its key is reported
         content = json.loads(
@@ -185,9 +179,7 @@ def read_numbers(path: Path | str) -> dict[str, float]:
 
 
 def read_tokens(path: Path | str) -> dict[str, float]:
-    """{domain: tokens} from JSON, a JSON file, or a table with the columns domain and tokens, such
-    as tokens/train.parquet.
-    """
+    """{domain: tokens} from JSON or a table with domain and tokens, as tokens/train.parquet."""
     if str(path).endswith(".json") or str(path).lstrip().startswith("{"):
         return read_numbers(path)
     table = read_table(path)
@@ -198,9 +190,7 @@ def read_tokens(path: Path | str) -> dict[str, float]:
 
 
 def read_size(path: Path | str) -> tuple[float, float]:
-    """(parameters, tokens) of a run from its run.json, or any JSON with these two keys. Errors: one
-    is missing or no finite number above 0.
-    """
+    """(parameters, tokens) of a run from its run.json. Errors: one is no finite number above 0."""
     content = read_json(path)
     for name in ("parameters", "tokens"):
         number = content.get(name)

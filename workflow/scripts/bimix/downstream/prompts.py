@@ -91,9 +91,7 @@ def draw_shot(question: Question, shots: Sequence[Question], seed: int) -> Quest
 
 
 def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, room: int) -> Prompt:
-    """The prompt in at most `room` tokens, cut on the left. Raises Rejected where the question
-    itself or all of its answers are longer.
-    """
+    """The prompt in at most `room` tokens, cut on the left. Errors: Rejected, it does not fit."""
     template = TEMPLATES[kind]
     text = template.write(shot, question)
     (ids,) = encode([text])

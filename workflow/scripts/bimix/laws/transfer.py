@@ -93,9 +93,7 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
 
 
 def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
-    """Coefficients for each (observed, weights (n,) or None) of the same mixtures, with the ridge
-    and terms of a fitted law.
-    """
+    """Coefficients for each (observed, weights (n,) or None), with the ridge and terms fitted."""
     groups = {id(observed): observed.groups() for observed, _ in samples}
     parts = []
     for number, like in enumerate(next(iter(groups.values()))):

@@ -163,9 +163,7 @@ def softmax(entropies: np.ndarray) -> np.ndarray:
 
 
 def _parsed(mixture: object, source: Path | str, domains: Sequence[str] | None) -> dict[str, float]:
-    """The rounded {domain: proportion} of one stage; domains not named have proportion 0. Errors:
-    it is no mixture of `domains`.
-    """
+    """{domain: proportion} of one stage, rounded, 0 where not named. Errors: it is no mixture."""
     if not isinstance(mixture, dict) or not mixture:
         raise InputError(f"{source}: a mixture is an object of domains and their proportions.")
     unknown = sorted(set(mixture) - set(mixture if domains is None else domains))

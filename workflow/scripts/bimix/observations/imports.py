@@ -170,9 +170,7 @@ def losses_of(
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The rows of a table, of lines of JSON, or of a trainer_state.json, a run called as its folder
-    or the one above that of a checkpoint.
-    """
+    """Rows of a table, JSON lines or trainer_state.json; a run has the name of its folder."""
     if path.suffix == ".json":
         log = read_json(path).get("log_history")
         if not isinstance(log, list) or not all(isinstance(entry, dict) for entry in log):

@@ -42,9 +42,7 @@ class Pair:
 
 
 def read_source(source: str, model: str | None) -> Pair:
-    """The runs of `model` in a folder of results; or JSON: {"folder": F} or {"losses": F,
-    "mixtures": F}, and `map`, as of `checked_map`.
-    """
+    """The runs of `model` in a folder, or JSON {"folder"} or {"losses", "mixtures"}, and `map`."""
     given = parsed_json(source, "--reuse") if source.lstrip().startswith("{") else {"folder": source}
     by = checked_map(given.pop("map", {}))
     if strange := [key for key, value in given.items() if not isinstance(value, str)]:

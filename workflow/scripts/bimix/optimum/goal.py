@@ -102,9 +102,7 @@ class Goal:
         return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
 
     def excess(self, shares: np.ndarray) -> np.ndarray:
-        """By how much of itself each loss that is held (..., p) is above its limit at mixtures
-        (..., m); at most 0 where it holds.
-        """
+        """Relative excess (..., p) of held losses over their limits at mixtures (..., m)."""
         return self.predicted(shares) @ self.rows.T - 1 if self.held else np.zeros((*np.shape(shares)[:-1], 0))
 
     def off(self, shares: np.ndarray) -> np.ndarray:
@@ -118,9 +116,7 @@ class Goal:
         return bool((self.excess(shares) <= HELD).all() and self.off(shares) <= HELD)
 
     def program(self, only_feasible: bool = False) -> Program:
-        """The convex program; `only_feasible`: the least worst miss of the constraints in its
-        place.
-        """
+        """The convex program; `only_feasible`: of the least worst miss of the constraints."""
         worst = bool(self.groups) or only_feasible
         weights = np.zeros(len(self.names)) if worst else self.weights
         less = 0.0 if self.groups else 1.0

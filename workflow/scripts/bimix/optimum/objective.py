@@ -124,17 +124,13 @@ class Objective:
         return target_weights(fitted, self.domain_weights())
 
     def groups(self, fitted: dict) -> dict[str, list[str]]:
-        """The loss domains of each part whose worst is minimised: families, or domains one by one,
-        that weigh more than 0.
-        """
+        """Loss domains of each part whose worst is minimised: families, or domains, that weigh."""
         target = dict(zip(fitted["loss_domains"], self.target(fitted), strict=True))
         parts = self.families or {name: [name] for name in fitted["loss_domains"]}
         return {name: list(members) for name, members in parts.items() if target[members[0]] > 0}
 
     def shares(self, fitted: dict) -> np.ndarray | None:
-        """The reference (m,) in the order of the law's domains. Errors: it trains on another one,
-        or does not sum to 1.
-        """
+        """The reference (m,) by the law's domains. Errors: those of `mixture_of`."""
         if self.reference is None:
             return None
         return mixture_of(self.reference, fitted["domains"], "the reference mixture")
@@ -215,9 +211,7 @@ def growth(carry: float | Sequence[float]) -> float:
 
 
 def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:
-    """Mean |error| (d,) of log losses of left-out mixtures, from the choice that the law records;
-    0 where it records none.
-    """
+    """Mean |error| (d,) of log losses of left-out mixtures as the law records it; 0 without."""
     metrics, errors = set(fitted.get("metrics", ())), {}
     kinds = [[name for name in fitted["loss_domains"] if (name in metrics) is kind] for kind in (False, True)]
     for of, choice in zip([kind for kind in kinds if kind], ("choice", "choice_of_metrics"), strict=False):
@@ -280,16 +274,12 @@ def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray
 
 
 def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """The average (...) of losses (..., d) by the weights (d,); a loss that weighs 0 need not be
-    defined (NaN).
-    """
+    """The average (...) of losses (..., d) by weights (d,); those of weight 0 may be NaN."""
     return np.where(target > 0, losses, 0.0) @ (target / target.sum())
 
 
 def weighed(fitted: dict, weights: dict[str, float] | None) -> str:
-    """The domains that weigh, for a person: "python 1", or "web 2, books 1, and 3 more"; empty
-    where all weigh the same.
-    """
+    """The domains that weigh: "python 1", "web 2, books 1, and 3 more"; empty where all alike."""
     target = target_weights(fitted, weights)
     if target.min() == target.max():
         return ""

@@ -120,9 +120,7 @@ def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
 def report(
     sought: Sought, found: Best, where: Support | None, further: Mapping[str, Mapping[str, float | None]]
 ) -> dict:
-    """The JSON next to a best mixture; a number that is not known or not defined is null. `further`
-    are its epochs beyond those fitted.
-    """
+    """The JSON next to a best mixture, null where unknown; `further` are epochs beyond the fit."""
     fitted, objective, goal = sought.fitted, sought.objective, sought.goal
     before = objective.shares(fitted)
     both = [found.shares] if before is None else [found.shares, before]
@@ -192,9 +190,7 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
 
 
 def promised(margin: float, carry: float, held: Sequence[float], model: str = "") -> str:
-    """What `no_worse_than` promises, at which model, and what is left of it by the law: `held` are
-    rises.
-    """
+    """The promise of `no_worse_than`, at which model, and what is left of it: `held` are rises."""
     at = f" at {model}" if model else ""
     if carry != 1:
         at = f" at {model or 'a model'}, where effects are {carry:.3g} times as large"

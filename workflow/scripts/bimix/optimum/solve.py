@@ -168,9 +168,7 @@ def _residual(gradient, mu, y, z, below, above, barrier) -> float:
 
 
 def _bordered(matrix, rows=None) -> np.ndarray:
-    """The matrix of a Newton step in which sums of the steps by `rows`, without them of all, are
-    given numbers.
-    """
+    """The matrix of a Newton step in which sums by `rows`, or of all, are given numbers."""
     rows = np.ones((1, len(matrix))) if rows is None else rows
     return np.block([[matrix, -rows.T], [-rows, np.zeros((len(rows), len(rows)))]])
 
@@ -221,9 +219,7 @@ def interior(lower: np.ndarray, upper: np.ndarray, rows: np.ndarray, sums: np.nd
 
 
 def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
-    """Shares that are not free on their bounds, the free ones by Newton steps; as it was where that
-    leads out of the bounds.
-    """
+    """The free shares by Newton steps, the others on their bounds; as it was if that leads out."""
     if not free.any():
         free = np.arange(len(r)) == np.argmax(np.minimum(r - lower, upper - r))
     r = np.where(free, r, np.where(low, lower, upper))
@@ -240,9 +236,7 @@ def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
 
 
 def _with_fixed(objective, lower, upper, fixed, kept=None) -> np.ndarray:
-    """Bounds that leave a share no room are put in, and the others are solved for as shares of what
-    is left.
-    """
+    """Shares without room stand at their bounds; the others are solved for as parts of the rest."""
     rest = 1 - lower[fixed].sum()
     if rest <= 1e-14:
         return lower.copy()
@@ -285,9 +279,7 @@ class Solved(NamedTuple):
 
 
 def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndarray | None = None) -> Solved:
-    """The minimum, from `start` or from the centre of the bounds; of what the descents end at, the
-    best certified.
-    """
+    """The minimum from `start` or the centre of the bounds: of several descents the best."""
     rows, sums = np.ones((1, len(lower))), np.ones(1)
     if program.kept is not None:
         lower, upper, rows, sums = room(lower, upper, program.kept)
@@ -314,9 +306,7 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
 
 
 def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
-    """Where SLSQP ends, in the shares that can move and t: as it stands, and with the shares at
-    FLOOR on their bounds.
-    """
+    """Where SLSQP ends, in free shares and t: as it stands, and with shares at FLOOR on bounds."""
     m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
 

@@ -243,9 +243,7 @@ def objective_reference(dataset: Dataset) -> list[str]:
 
 
 def centre(dataset: Dataset) -> list[str]:
-    """The mixture that draws and penalties are around; none: the shares of the tokens that an
-    optimum is given, which one of a stage is not.
-    """
+    """The mixture that draws and penalties are around; none: the shares of the tokens."""
     name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)
     return [dataset.mixture(name)] if name else []
 

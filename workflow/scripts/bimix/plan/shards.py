@@ -319,9 +319,7 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
 
 
 def look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
-    """Ask the servers whether files are those that were tokenised: whether one is not. Once one is
-    `silent`, none is asked again.
-    """
+    """Ask the servers whether a file is another than was tokenised; once one is `silent`, none."""
     if not paths or silent:
         return False
     from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask

@@ -34,9 +34,7 @@ FAR = 0.3  # total variation from all runs, beyond which the page calls a mixtur
 
 @dataclass(frozen=True)
 class Explored:
-    """What a law brings to the page: the name of its mixture, the law at its run, its intervals (of
-    `estimate_intervals.py`; may be empty).
-    """
+    """A law on the page: its mixture's name, the law at its run, and its intervals, if any."""
 
     name: str
     fitted: Mapping

@@ -127,9 +127,7 @@ def measured(page: Headline, judged: Comparison) -> str:
 
 
 def risk(page: Headline) -> str:
-    """What may be wrong with the mixture to take: losses above the reference's, text that is
-    repeated, and what no run has tried.
-    """
+    """What may be wrong with the mixture: rises over the reference, repetition, what none tried."""
     best, judged = page.verdict.best, page.judged
     said = ["no run was trained on it"] if judged is None else []
     if judged is not None and best != judged.criterion.reference:

@@ -34,9 +34,7 @@ def page(title: str, parts: list[str]) -> str:
 
 
 def summary_page(dataset: str, text: str) -> str:
-    """The summary's text as a page: the labelled lines under the title as a list, all else as it is
-    set, with bars drawn.
-    """
+    """The summary as a page: lines under the title as a list, the rest as set, with bars drawn."""
     title, _, rest = text.partition("\n")
     first, _, others = rest.lstrip("=\n").partition("\n\n")
     bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape(re.sub(r"(?m)^=+\n", "", others)))

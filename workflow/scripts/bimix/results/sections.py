@@ -88,9 +88,7 @@ def beyond(step: int, measured: list[int]) -> list[str]:
 
 
 def fitted_to(law: dict, model: str, place: str) -> list[str]:
-    """What a law was fitted to, by runs of a model, and the first of its warnings in full; `place`
-    is where all of them are.
-    """
+    """What a law was fitted to, and the first of its warnings; `place` is where all of them are."""
     names = list(dict.fromkeys(law["mixtures"]))
     runs = ", ".join(names) if len(names) <= MIXTURES else f"{len(names)} mixtures"
     lines = paragraph(f"Fitted on {runs} ({model}).", "  ", "  ")
@@ -181,9 +179,7 @@ def answers(found: pl.DataFrame, reference: str) -> list[str]:
 
 
 def block(last: pl.DataFrame, reference: str, scale: float, places: int, lower_is_better: bool) -> list[str]:
-    """A row for each mixture, the best first: the average of tasks with interval and gain, in
-    numbers times `scale`.
-    """
+    """Mixtures, the best first: the tasks' average times `scale`, its interval and its gain."""
     mean = last.filter(pl.col("task") == "average")
     mean = mean.sort("value", descending=not lower_is_better, maintain_order=True)
     rows = []

@@ -65,9 +65,7 @@ class ByHand:
 
 
 def allowed(epochs: Iterable[float], most: float | None) -> list[float]:
-    """Epochs of rules by hand, fewest first. With more than `most` two rules would be one mixture:
-    those that are fewer, or the fewest.
-    """
+    """Epochs of rules by hand, fewest first: those up to `most`, or the fewest."""
     epochs = sorted(epochs)
     return [one for one in epochs if most is None or one <= most] or epochs[:1]
 
@@ -114,9 +112,7 @@ class Wanted:
         return np.array([float(numbers.get(name, 0.0)) for name in self.domains])
 
     def rules(self) -> ByHand | None:
-        """The rules; None where no domain is wanted more than others, or all are, or tokens are not
-        known.
-        """
+        """The rules; None where none or all domains are wanted alike, or tokens are not known."""
         amounts = self._by_domain(self.tokens)
         own = wanted_domains(self.weights, tuple(self.domains), list(self.losses))
         if not (amounts.all() and self.run_tokens and own.any() and not own.all() and self.bounds):

@@ -227,9 +227,7 @@ class Posterior:
 
     @cached_property
     def second(self) -> Shares | None:
-        """The second voice; None where no domain that is trained on is wanted, as with
-        benchmarks.
-        """
+        """The second voice; None where no trained domain is wanted, as with benchmarks."""
         voice = Shares(self.goal, self.observed, self.seen)
         return voice if voice.weights.any() else None
 
@@ -256,9 +254,7 @@ class Posterior:
         return self.seen.shares[self.seen.names.index(mixture)]
 
     def gain(self, reference: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
-        """By how much, of the reference's objective, a mixture (m,) is below it, and the
-        deviation.
-        """
+        """By how much of the reference's objective a mixture (m,) is below it; the deviation."""
         mean = self.posterior(np.stack([reference, shares]))[0]
         new = np.linalg.norm(self.law.new(np.stack([reference, shares])))
         return float(-np.expm1(mean[1] - mean[0])), float(np.hypot(self.law.kriged.difference(reference, shares), new))
@@ -317,9 +313,7 @@ def ends(goal: Goal, observed: Observations) -> np.ndarray:
 
 
 def _end(goal: Goal, observed: Observations, losses: np.ndarray) -> np.ndarray:
-    """Losses (n, d) of (n, k, d) at the goal's step, or where none was observed at it the last; of
-    several sizes each run's last.
-    """
+    """Losses (n, d) of (n, k, d) at the goal's step, if observed, or last; of sizes each last."""
     if observed.parameters is not None:
         there = np.isfinite(observed.losses).any(axis=2)
         return losses[np.arange(len(losses)), losses.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]

@@ -42,9 +42,7 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Rung:
-    """So many runs: their FLOPs, what is known after them, and what the law's pick is expected to
-    lose to the best mixture, in nats.
-    """
+    """So many runs: FLOPs, what is known after them, and the pick's expected regret in nats."""
 
     runs: int
     flops: float
@@ -171,9 +169,7 @@ def _counting(asked: Setting, shares: np.ndarray, tokens: float | None, pools: n
 
 
 def _offer(at, asked, sizes, shares, names, done, costs) -> design.Offer:
-    """Every fresh mixture at every size, and the mixtures that are done at the sizes that they are
-    not done at.
-    """
+    """Fresh mixtures at every size, and done ones at the sizes at which they were not run."""
     models = asked.models or (None,)
     slopes, mixture, size = [], [], []
     for number, one in enumerate(models):
@@ -236,9 +232,7 @@ def rounded(shares: np.ndarray) -> np.ndarray:
 
 
 def mixture_table(runs: Sequence[Proposed], domains: Sequence[str]) -> pl.DataFrame:
-    """mixture, domain, proportion, information, and pool where it is known: one row for a domain of
-    a new mixture.
-    """
+    """mixture, domain, proportion, information, pool if known: a row a domain of a new mixture."""
     rows, seen = [], set()
     for one in runs:
         if one.new and one.mixture not in seen:

@@ -35,9 +35,7 @@ class Ended(InputError):
 
 @dataclass(frozen=True)
 class Next:
-    """A mixture to run: its shares (m,), who proposed it, and the law's expectations of it in logs
-    of the objective.
-    """
+    """A mixture to run (m,), who proposed it, and the law's expectations in logs."""
 
     shares: np.ndarray
     voice: str
@@ -128,9 +126,7 @@ class Search(Posterior):
         return int(np.argmin(np.where(left, voice.mean(candidates), np.inf)))
 
     def _found(self, voice, taken) -> np.ndarray:
-        """The least mean of a voice within the bounds, away from the runs: descents from the best
-        draws, on which the result falls back.
-        """
+        """Where a voice is least in the bounds, away from runs: descents from the best draws."""
         drawn = self._drawn(voice)
         drawn = drawn[total_variation(drawn, taken).min(axis=1) >= self.distance]
         if not len(drawn):
@@ -145,9 +141,7 @@ class Search(Posterior):
         return found[int(np.argmin(voice.mean(found)))]
 
     def _drawn(self, voice) -> np.ndarray:
-        """Draws (n, m) within the bounds: around the best runs and the law's pick, between the best
-        runs, and anywhere.
-        """
+        """Draws (n, m) within the bounds: around and between the best runs, and anywhere."""
         draw, m = np.random.default_rng(len(self.seen.names)), len(self.lower)
         order = np.argsort(voice.mean(self.seen.shares), kind="stable")
         best = self.seen.shares[order[:5]]
@@ -169,9 +163,7 @@ class Search(Posterior):
         return drawn[self._within(drawn)]
 
     def _descent(self, voice, start, taken) -> np.ndarray | None:
-        """Where SLSQP ends from a start, outside the balls around the runs; None where it ends
-        inside of one or no better.
-        """
+        """Where SLSQP ends from a start, outside the balls around the runs; None if no better."""
         if voice.slope(start) is None:
             return None
         near = taken[total_variation(start[None], taken)[0] < 0.5]

@@ -50,9 +50,7 @@ class Numbers:
 
 
 def guessed(m: int, own: np.ndarray, gaps: np.ndarray | None = None, spread: np.ndarray | None = None) -> Numbers:
-    """The numbers before any run, of m training domains; `gaps` (d, m) of a prior from text,
-    `spread` (m, m) of groups.
-    """
+    """The numbers before any run of m domains; `gaps` (d, m) of a prior, `spread` (m, m)."""
     d = len(own)
     logs = np.zeros((d, m)) if gaps is None else -np.asarray(gaps, dtype=float)
     logs = logs + np.where(own >= 0, MEAN_U, 0.0)[:, None]

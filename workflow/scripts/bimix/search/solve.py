@@ -1,6 +1,4 @@
-"""The mixture that two tables prefer: laws fitted and scored, rules by hand, and what all runs and
-the best of the laws believe of each.
-"""
+"""The mixture that two tables prefer: laws, rules by hand, and what all runs say of each."""
 
 import argparse
 import json

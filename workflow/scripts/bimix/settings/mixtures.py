@@ -378,9 +378,7 @@ def check_epochs(scope: Scope) -> Faults:
 
 
 def check_tables(scope: Scope) -> Faults:
-    """Tables of a dataset that is to be built, and runs that laws cannot be fitted to. Their
-    domains and mixtures go into the scope.
-    """
+    """Tables of a dataset to be built, and runs no law fits; their domains go into the scope."""
     from bimix.observations import metrics, tables
     from bimix.observations.observations import observations
 

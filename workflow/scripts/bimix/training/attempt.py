@@ -103,9 +103,7 @@ def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: b
 
 
 def fingerprint_run(session: Session, mixture: Mixture) -> dict:
-    """What defines a run's result, flat, so that it can be compared: two runs of one fingerprint
-    give the same losses.
-    """
+    """What defines a run's losses, flat, to be compared: its fingerprint."""
     settings = {f"shape.{key}": value for key, value in asdict(session.shape).items()}
     settings |= {f"training.{key}": value for key, value in session.recipe.settings().items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.flat().items()}

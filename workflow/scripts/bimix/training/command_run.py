@@ -159,9 +159,7 @@ class CommandRun:
         return path.read_bytes() if path.is_file() else b""
 
     def offsets(self, own: Path) -> list[int]:
-        """Bytes of the losses when each attempt began that appended to them; a file that is written
-        as new has the losses of one attempt.
-        """
+        """Bytes of the losses when each attempt began that appended to them."""
         there = self.written(own)
         begun = [line for line in checkpoints.attempts(own) if line["event"] == "begun"]
         return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]

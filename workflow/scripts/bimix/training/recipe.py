@@ -66,9 +66,7 @@ def decay_steps(horizon: int, share: float) -> int:
 
 
 def schedule_fault(recipe: dict) -> tuple[str, str] | None:
-    """The key and the sentence of what does not go together in a recipe's schedule, None: nothing.
-    Its single entries are of their kinds.
-    """
+    """The key and the sentence of what does not go together in a recipe's schedule; or None."""
     steps, horizons = recipe["steps"], recipe.get("horizons", [])
     if recipe["schedule"] != "wsds":
         sentence = f"only the schedule wsds decays to horizons, and this recipe's is {recipe['schedule']}."
@@ -134,9 +132,7 @@ class Recipe:
         return said | {"horizons": list(self.horizons)} if self.horizons else said
 
     def rate(self, step: int) -> float:
-        """Learning rate of update `step`, the first being 0: a linear warm-up over `warmup_share`
-        of the run, then the schedule's.
-        """
+        """Learning rate of update `step`, from 0: a linear warm-up, then the schedule's."""
         peak, final = self.learning_rate, self.final_learning_rate
         warmup = 0 if self.schedule == "exponential" else math.ceil(self.warmup_share * self.steps)
         if step < warmup:

@@ -42,9 +42,7 @@ class Learner:
     micro_batch: int
 
     def whole(self) -> Transformer | None:
-        """The model with all of its weights; of a sharded one a copy on the main process, None on
-        others. All processes must call it.
-        """
+        """The whole model; of a sharded one on the main process, which all must call, else None."""
         if not self.session.sharded:
             return self.plain
         return sharding.whole_model(self.plain, self.session.accelerator.is_main_process)

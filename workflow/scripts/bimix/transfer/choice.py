@@ -185,17 +185,13 @@ def _joined(walks: list[list[mixing.Mixing]], at: np.ndarray, hurt: np.ndarray) 
 
 
 def settings(choice: dict) -> dict:
-    """What a choice means to `mixing.fit`; one without ridges of each loss domain has one for
-    all.
-    """
+    """A choice as `mixing.fit` takes it; without ridges of each loss domain all have one."""
     harms = [np.inf if one is None else one for one in choice.get("harms", [None])]
     return {"ridge": np.array(choice.get("ridges", [choice["ridge"]])), "harm": np.array(harms)}
 
 
 def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weights=None) -> mixing.Mixing:
-    """The fit at the ridges that were chosen, reached from the largest one down: each fit starts
-    where the last one ended.
-    """
+    """The fit at the ridges chosen, reached from the largest down, each from the last one's end."""
     made = settings(choice)
     ridges = made.pop("ridge")
     made |= {"weights": weights, "gaps": gaps if choice.get("prior") else None, "straight": straight}

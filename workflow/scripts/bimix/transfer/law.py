@@ -23,9 +23,7 @@ Factor = Callable[..., tuple[dict, mixing.Mixing]]
 
 
 def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None) -> repetition.Repetition | None:
-    """How repeated text counts in these runs; None where no pool is known to be read more than
-    once.
-    """
+    """How repeated text counts in these runs; None where no pool is known to be repeated."""
     if observed.pools is None or observed.tokens is None:
         return None
     known = np.ones(len(observed.tokens)) if observed.parameters is None else observed.parameters
@@ -42,9 +40,7 @@ def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None
 
 
 def as_counted(observed: Observations, own: np.ndarray, form: repetition.Repetition) -> Observations:
-    """The runs with the shares that count, which sum to less than 1, and their losses without the
-    harm.
-    """
+    """The runs with the shares that count, of sum below 1, and their losses without the harm."""
     per_share = observed.tokens[:, None] / observed.pools
     rho = repetition.counted(observed.proportions, per_share, form.R)[0]
     scale = observed.parameters if form.scale is None else form.scale
@@ -67,9 +63,7 @@ def by_horizon(observed: Observations, weights: np.ndarray | None) -> np.ndarray
 
 
 def by_runs(observed: Observations) -> bool:
-    """Whether the runs have levels by size and tokens: of several sizes, or of known pools over
-    several schedules.
-    """
+    """Whether the runs have levels by size and tokens: several sizes, or pools and schedules."""
     return observed.parameters is not None or (
         observed.pools is not None and np.ptp(observed.tokens) > 1e-6 * observed.tokens.max()
     )
@@ -105,9 +99,7 @@ def fit(
 
 
 def coefficients_of(observed: Observations, sized: sizes.Sized, form: repetition.Repetition | None) -> dict:
-    """Coefficients with the levels by size and tokens, at the largest size and its longest
-    schedule.
-    """
+    """Coefficients with the levels by size and tokens, at the largest size, longest schedule."""
     written = sized.mixed.parts().written(observed.domains)
     curve, plan = sized.curve, sized.plan
     coefficients = {}

@@ -50,9 +50,7 @@ BY_FIT = ("x", "means", "gaps", "t")  # of `Mixing`, with a row for each fit
 
 @dataclass(frozen=True)
 class Mixing:
-    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, z (K m), and what they
-    belong to.
-    """
+    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, z (K m), of what."""
 
     x: np.ndarray
     means: np.ndarray  # (fits, K + 2): shared means of log a, logit g, u
@@ -73,9 +71,7 @@ class Mixing:
 
 
 def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0, straight: np.ndarray | None = None) -> np.ndarray:
-    """Levels (n, d) of mixtures (n, m); `straight` (n, m) are the shares that t acts on, where they
-    are others.
-    """
+    """Levels (n, d) of mixtures (n, m); t acts on `straight` (n, m), where given."""
     mixed = levels(mixing.x[fit], mixing.terms, mixing.own, mixing.gaps[fit], logs_of(shares), mixing.spread).T
     return mixed + (shares if straight is None else straight) @ mixing.t[fit].T
 
@@ -198,16 +194,12 @@ class Problem:
 
     @property
     def logs(self):
-        """Positions of the numbers that are logs of what they count: log a, u, and log k where it
-        is one of them.
-        """
+        """Positions of numbers that are logarithms: log a, u, and log k where it is a number."""
         first = slice(self.terms, 2 * self.terms)
         return first, slice(2 * self.terms + 1, None if self.spread is None else 2 * self.terms + 2)
 
     def weighed(self, left):
-        """What is left (b, n) times the root of the weights, and less what the signed term takes of
-        it.
-        """
+        """The residuals (b, n) times the root of the weights, less what the signed term takes."""
         left = np.sqrt(self.w) * left
         return left if self.signed is None else self.signed.without(left[:, None])[:, 0]
 
@@ -223,9 +215,7 @@ class Problem:
 
 
 def _descend(problem, x, means, damping, now, d):
-    """One accepted step of every fit: new x, means, damping and costs, that were `now`; the same
-    where no step helps.
-    """
+    """An accepted step of every fit: new x, means, damping, costs; as `now` where none helps."""
     shared, pull = problem.shared, problem.pull
     gradient, squares, products = _slopes(problem, x)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
@@ -317,9 +307,7 @@ def solve(gram, diagonal, right):
 
 
 def _solve_wide(jacobian, diagonal, right):
-    """(jacobian jacobian' + diag(diagonal))^-1 right, by a system of the size of the runs, where
-    they are fewer (Woodbury).
-    """
+    """(jacobian jacobian' + diag(diagonal))^-1 right, by Woodbury where the runs are fewer."""
     thin = jacobian / diagonal[:, :, None]
     right = right / diagonal[:, :, None]
     turned = jacobian.transpose(0, 2, 1)
@@ -342,9 +330,7 @@ def penalties(own, m, terms):
 
 
 def _start(problem, m):
-    """All loss domains alike, each at its mean level; further terms with a larger exponent, so that
-    they bend where the first does not.
-    """
+    """All losses alike, at their mean levels; further terms bend where the first does not."""
     terms = problem.terms
     x = np.zeros((len(problem.target), (m + 2) * terms + 2))
     level = (problem.w * problem.target).sum(1) / np.maximum(problem.w.sum(1), 1e-12)

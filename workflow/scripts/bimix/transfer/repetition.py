@@ -39,9 +39,7 @@ ROUNDS, SETTLED = 200, 1e-7
 
 @dataclass(frozen=True)
 class Repetition:
-    """R and P, mu, kappa of the harm (P 0: none); `scale` is M, None the parameters of each run's
-    model.
-    """
+    """R and P, mu, kappa of the harm (P 0: none); `scale` is M, None each run's parameters."""
 
     R: float = PUBLISHED_R
     P: float = 0.0
@@ -51,9 +49,7 @@ class Repetition:
 
 
 def counted(shares: np.ndarray, per_share: np.ndarray, R: float):
-    """rho (..., m) of shares (..., m) read `per_share` = T / U times their size, and its two
-    derivatives by the share.
-    """
+    """rho (..., m) of shares (..., m) of `per_share` = T / U, and two derivatives by the share."""
     x = np.maximum(shares * per_share - 1, 0)
     left = np.exp(-x / R)
     above = x > 0
@@ -76,9 +72,7 @@ def harm(shares: np.ndarray, per_share: np.ndarray, height: np.ndarray, mu: floa
 
 
 def own_harm(form: Repetition, shares: np.ndarray, per_share: np.ndarray, pools: np.ndarray, scale, own: np.ndarray):
-    """H (n, d) of runs (n, m) in the loss of each domain that is trained on; `scale` (n,) or one
-    number is M.
-    """
+    """H (n, d) of runs (n, m) in the loss of each trained domain; `scale` (n,) or one is M."""
     height = form.P * (np.reshape(scale, (-1, 1)) / pools) ** form.kappa
     each = harm(shares, per_share, height, form.mu)[0]
     return np.where(own >= 0, each[:, own], 0.0)

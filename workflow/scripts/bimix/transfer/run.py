@@ -92,9 +92,7 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
 
 
 def at_reference(coefficients: dict, observed: Observations, form: repetition.Repetition | None) -> dict:
-    """The coefficients with how repetition counts, at the largest size there is and its longest
-    schedule.
-    """
+    """The coefficients with how repetition counts, at the largest size and longest schedule."""
     if form is not None:
         for domain, values in coefficients.items():
             values["repetition"] = asdict(form)
@@ -147,9 +145,7 @@ def at_run(
 
 
 def _level(levels, parameters, tokens) -> tuple[float, float]:
-    """Level and nu of a loss domain at a size and schedule: those of a size that was fitted where
-    it is one, nu of the largest above.
-    """
+    """Level and nu of a loss domain at a size and schedule, fitted ones where there are any."""
     curve = Curve(
         levels["b"], levels["g"], np.log([[levels[name] for name in "BDC"]]), levels["parameters"], levels["tokens"]
     )
@@ -197,9 +193,7 @@ def effects_at(coefficients, steps) -> np.ndarray:
 
 
 def size_read(fitted: dict) -> float | None:
-    """Parameters of the run that a law over several sizes is read at; None of any other, such as
-    one over schedules.
-    """
+    """Parameters of the run that a law over several sizes is read at; else None."""
     first = next(iter(fitted["coefficients"].values())) if "rows" in fitted else {"size": {"sizes": []}}
     several = len({one["parameters"] for one in first["size"]["sizes"]}) > 1
     return first["run"]["parameters"] if several else None
@@ -215,9 +209,7 @@ def reversed_order(coefficients: dict) -> list[str]:
 
 
 def far_apart(coefficients: dict, parameters: float | None) -> str:
-    """A sentence where a model is so much larger than those fitted that the law is a guess; else
-    nothing.
-    """
+    """A sentence where a model is so much larger than those fitted that the law is a guess."""
     table = next(iter(coefficients.values()))
     if parameters is None or "size" not in table:
         return ""

@@ -79,9 +79,7 @@ def design(parameters: np.ndarray, tokens: np.ndarray | None, mixtures: tuple[st
 
 
 def largest_part(plan: Design, used: np.ndarray) -> np.ndarray:
-    """Which runs (runs,) belong to the largest set of groups that share mixtures, by way of others
-    too.
-    """
+    """Which runs (runs,) belong to the largest set of groups linked by mixtures that they share."""
     groups, mixtures = len(plan.parameters), len(plan.first)
     rows, columns = plan.group[used], groups + plan.mixture[used]
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(groups + mixtures,) * 2)
@@ -124,9 +122,7 @@ def table(plan: Design, y: np.ndarray, weights: np.ndarray, expected: np.ndarray
 
 @dataclass(frozen=True)
 class Curve:
-    """exp level_i(N, T) = B_i (T / T0)^-b + D_i (N / N0)^-g + C_i; N0, T0 the middle of the groups
-    fitted.
-    """
+    """exp level_i(N, T) = B_i (T / T0)^-b + D_i (N / N0)^-g + C_i; N0, T0 the middle of the fit."""
 
     b: float
     g: float
@@ -173,9 +169,7 @@ def curve(plan: Design, levels: np.ndarray) -> Curve:
 
 
 def published_shares(parameters: float, tokens: float | None) -> np.ndarray:
-    """Logarithms of the shares of the loss due to tokens, to size, to neither: 0.2, 0.2, 0.6 of
-    models of hundreds of millions.
-    """
+    """Log shares of the loss due to tokens, size, neither: 0.2, 0.2, 0.6 at 10^8 parameters."""
     (by_tokens, beta), (by_size, gamma), floor = PUBLISHED
     tokens = tokens or TOKENS_A_PARAMETER * parameters
     parts = np.array([by_tokens * tokens**-beta, by_size * parameters**-gamma, floor])
@@ -183,9 +177,7 @@ def published_shares(parameters: float, tokens: float | None) -> np.ndarray:
 
 
 def shift(gaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What the curve misses at a size (d,): from the gaps (k, d) of its runs, NaN where not
-    observed.
-    """
+    """What the curve misses at a size (d,), from gaps (k, d) of its runs, NaN if not observed."""
     seen = np.isfinite(gaps) * weights[:, None]
     return np.where(seen > 0, np.nan_to_num(gaps) * seen, 0).sum(axis=0) / (seen.sum(axis=0) + SHIFT)
 
@@ -240,9 +232,7 @@ Fit = Callable[[np.ndarray, np.ndarray, dict | None, mixing.Mixing | None], tupl
 
 @dataclass(frozen=True)
 class Sized:
-    """log loss = level(N, T) + shift + centre + nu (factor - centre), with shift and nu (groups, d)
-    of the group or 0 and 1.
-    """
+    """log loss = level(N, T) + shift + centre + nu (factor - centre); shift, nu (groups, d)."""
 
     choice: dict
     mixed: mixing.Mixing
