@@ -1,4 +1,4 @@
-"""The average of losses over domains, as the objective of the optimum weighs them."""
+"""The average of losses over domains, with the weights of the optimum's objective."""
 
 import argparse
 import json
@@ -21,18 +21,18 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 
 def average_loss(weights: Mapping[str, float] | None = None) -> pl.Expr:
-    """Average of `loss` over the rows of a group, by the weights of its domains or a plain mean."""
+    """Average of `loss` over the rows of a group: weighted by domain, or a plain mean."""
     if not weights:
         return pl.col("loss").mean()
     weight = pl.col("domain").replace_strict(weights, default=0.0, return_dtype=pl.Float64)
-    # an infinite loss of a domain that weighs nothing stays out
+    # an infinite loss of a domain of weight 0 must not enter
     weighed = pl.when(weight > 0).then(pl.col("loss") * weight).otherwise(0.0)
     return (weighed.sum() / weight.sum()).alias("loss")
 
 
 def of_losses(weights: Mapping[str, float] | None, table: pl.DataFrame) -> dict[str, float]:
-    """The weights of the domains of a tidy table that have losses; those of metrics are left out,
-    since averages over units say nothing, and where nothing is left all losses weigh the same.
+    """The weights of the domains of a tidy table that have losses. Those of metrics are dropped,
+    since units must not be averaged; if none is left, all losses have equal weights.
 
     Errors: those of `check_weights`.
     """
@@ -43,7 +43,7 @@ def of_losses(weights: Mapping[str, float] | None, table: pl.DataFrame) -> dict[
 
 
 def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> None:
-    """Errors: a weight of a domain that has no losses, nothing above 0."""
+    """Errors: a weight of a domain without losses, no weight above 0."""
     if not weights:
         return
     known = losses["domain"].unique(maintain_order=True).to_list()
@@ -57,8 +57,8 @@ def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> 
 def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> pl.DataFrame:
     """mixture, step, loss: the average over domains, mixtures in order, steps increasing.
 
-    `losses`: mixture, step, domain, loss; `weights` of domains, without which all weigh the same.
-    Errors: an evaluation that lacks a domain which others have; a weight of none.
+    `losses`: mixture, step, domain, loss; without `weights` all domains have equal weights. Errors:
+    an evaluation without a domain that others have; a weight of no domain.
     """
     check_weights(weights, losses)
     domains = losses["domain"].n_unique()

@@ -1,5 +1,5 @@
-"""What is well formed in the tables of losses and mixtures and would change the answer without a
-word: names that are slips of one another, perplexities, a loss unlike all others.
+"""Checks for valid input that is probably wrong and would change the result unnoticed: misspelt
+domain names, perplexities, outliers among the losses.
 """
 
 from collections.abc import Collection
@@ -11,25 +11,25 @@ from bimix.errors import InputError
 from bimix.names import folded, is_slip
 from bimix.observations.tables import RUN, place
 
-# Nats a token: a guess at random among 250,000 tokens has 12.4.
+# Nats per token: a uniform guess among 250,000 tokens has 12.4.
 MOST_NATS = 15.0
-# A loss is unlike those of the other runs, of which there are FEWEST at its step: its log lies so
-# many deviations (of the median) from theirs, and it is so many times theirs.
+# An outlier, among at least FEWEST runs at its step: its log is this many median absolute
+# deviations from the median, and its ratio to the median is this large.
 DEVIATIONS, TIMES, FEWEST = 8.0, 3.0, 5
 
 
 def check_meant(
     losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """A sentence on the loss that is most unlike those of the other runs, where there is one.
+    """A remark on the largest outlier among the losses, if there is one.
 
-    Errors: a loss above MOST_NATS, which is a perplexity or another unit; a domain that has
-    losses and no proportions, or proportions and no losses, and whose name is a slip of another's;
-    domains that differ by case, blanks or encoding and are in no mixture together.
+    Errors: a loss above MOST_NATS, which is a perplexity or another unit; a domain with losses but
+    no proportions, or the reverse, whose name may be a misspelling of another's; domains that
+    differ by case, blanks or encoding and are in no mixture together.
 
-    `losses` and `shares` as `tables.typed` has them; `names` of the two tables; `allowed`: domains
-    that are meant. A domain to evaluate on alone is none of these: where the other is measured, it
-    is measured, too.
+    `losses` and `shares` come from `tables.typed`; `names` of the two tables; `allowed`: domains
+    that are not misspelt. A domain for evaluation only is no error: it is measured wherever the
+    similar one is.
     """
     if "metric" in losses.columns:
         losses = losses.filter(~pl.col("metric"))
@@ -60,7 +60,7 @@ def check_meant(
 
 
 def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:
-    """{domain: the rows of `key` that it is in}."""
+    """{domain: the set of `key` values of its rows}."""
     places: dict[str, set] = {}
     for domain, *at in table.select("domain", *key).iter_rows():
         places.setdefault(domain, set()).add(tuple(at))
@@ -68,7 +68,7 @@ def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:
 
 
 def _sentence(name: str, other: str, losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> str:
-    """A remark that `name` may be a slip for `other`."""
+    """A sentence that `name` may be a misspelling of `other`."""
     mixed, measured = (name in set(table["domain"]) for table in (shares, losses))
     table, file = (shares, names[1]) if mixed else (losses, names[0])
     own = table.filter(pl.col("domain") == name)
@@ -81,7 +81,7 @@ def _sentence(name: str, other: str, losses: pl.DataFrame, shares: pl.DataFrame,
 
 
 def _unlike(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
-    """The loss that is most unlike those of the runs of its size and schedule at its step."""
+    """The largest outlier among the losses of a size and schedule at one step."""
     of = [column for column in (*RUN[1:], "step", "domain") if column in losses.columns]
     logs = losses.with_columns(pl.col("loss").log().alias("log"))
     logs = logs.with_columns(pl.col("log").median().over(of).alias("middle"), pl.len().over(of).alias("runs"))

@@ -1,4 +1,4 @@
-"""Flags of scripts that read tables of the user's."""
+"""Flags of scripts that read a user's tables."""
 
 import argparse
 from pathlib import Path
@@ -8,7 +8,7 @@ from bimix.observations.observations import Observations, joined, read_observati
 
 
 def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: bool = True) -> None:
-    """The two tables, those held out, and the prior, for `read_tables` and `read_held_out`."""
+    """Add the two tables, held-out tables and the prior, for `read_tables` and `read_held_out`."""
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
     if prior:
@@ -35,7 +35,7 @@ def read_tables(options: argparse.Namespace) -> Observations:
 
 
 def held_out_pairs(options: argparse.Namespace) -> list[tuple[Path, Path]]:
-    """Losses and mixtures of each group that is held out. Errors: one lacks the other."""
+    """Losses and mixtures of each held-out group. Errors: one of the two is missing."""
     losses, mixtures = options.held_out_losses, options.held_out_mixtures
     if len(losses) != len(mixtures):
         raise InputError(
@@ -45,13 +45,13 @@ def held_out_pairs(options: argparse.Namespace) -> list[tuple[Path, Path]]:
 
 
 def read_held_out(options: argparse.Namespace, like: Observations) -> Observations | None:
-    """The mixtures held out that `like` does not have; None without any."""
+    """The held-out mixtures that are not in `like`; None without any."""
     pairs = held_out_pairs(options)
     return joined(like, [read_observations(*pair, allowed=options.allow_unmeasured) for pair in pairs])
 
 
 def add_priors(parser: argparse.ArgumentParser) -> None:
-    """Add what the law transfer knows of the domains before any run, for `with_priors`."""
+    """Add the priors of the law transfer, for `with_priors`."""
     parser.add_argument(
         "--prior",
         type=Path,
@@ -67,7 +67,7 @@ def add_priors(parser: argparse.ArgumentParser) -> None:
 
 
 def add_allowed(parser: argparse.ArgumentParser) -> None:
-    """Add the domains whose names are no slips of others'."""
+    """Add the list of domains whose names are not misspelt, though they resemble others."""
     parser.add_argument(
         "--allow-unmeasured",
         nargs="*",
@@ -78,7 +78,7 @@ def add_allowed(parser: argparse.ArgumentParser) -> None:
 
 
 def add_lower(parser: argparse.ArgumentParser) -> None:
-    """Add the metrics of which less is better though they are called as those of which more is."""
+    """Add the list of metrics of which lower is better, whatever their names suggest."""
     parser.add_argument(
         "--lower-is-better",
         nargs="*",

@@ -1,12 +1,11 @@
-"""Groups of domains: those of one source, or of one topic, help a loss alike.
+"""Groups of domains: domains of one source, or of one topic, have similar effects on a loss.
 
-log k_ij = u_i + delta_ij, and delta_i = L z_i with L L' = (1 + S S' + T T') / 3, where S and T say
-which domains are of one source and which of one topic. z has the ridge. So a part of what a domain
-is worth is its source's, a part its topic's, and a part its own, and a run of one domain says
-something of its relatives.
+log k_ij = u_i + delta_ij, and delta_i = L z_i with L L' = (1 + S S' + T T') / 3, where S and T are
+the indicator matrices of sources and topics. z has the ridge. So the effect of a domain is a sum of
+effects of its source, its topic and its own, and a run on one domain informs about its relatives.
 
-A name that is split at `:` or `/` names both, as in `web:games`; so does a file, {domain: [source,
-topic]}. A domain that is in no group, or a group of all domains, shares nothing.
+Source and topic come from a name with `:` or `/`, such as `web:games`, or from a file, {domain:
+[source, topic]}. A domain in no group, or a group of all domains, shares nothing.
 """
 
 import re
@@ -23,13 +22,13 @@ Groups = Mapping[str, Sequence[str | None]]
 
 
 def by_name(domains: Sequence[str]) -> dict[str, Sequence[str | None]]:
-    """The source and the topic of each domain that its name says."""
+    """The source and topic in each domain's name."""
     return {name: [*re.split("[:/]", name), None][:KINDS] for name in domains}
 
 
 def read_groups(given: str | Path, domains: Sequence[str]) -> Groups:
-    """{domain: [source, topic]} of a JSON file or of the JSON itself, null where a domain has none;
-    of domains left out as their names say.
+    """{domain: [source, topic]} from a JSON file or JSON text, null where a domain has none;
+    missing domains are grouped by their names.
 
     Errors: a domain that is not trained on, groups that are no list of one or two names.
     """
@@ -46,7 +45,7 @@ def read_groups(given: str | Path, domains: Sequence[str]) -> Groups:
 
 
 def spread_of(groups: Groups, domains: Sequence[str]) -> np.ndarray | None:
-    """L (m, m), symmetric; None where no two domains share a group that is not of all of them."""
+    """L (m, m), symmetric; None where no two domains share a group, except one of all domains."""
     m = len(domains)
     shared = np.eye(m)
     for kind in range(KINDS):
@@ -58,7 +57,7 @@ def spread_of(groups: Groups, domains: Sequence[str]) -> np.ndarray | None:
 
 
 def written(groups: Groups, domains: Sequence[str]) -> dict:
-    """The groups as a fitted law's json has them; empty where they say nothing."""
+    """The groups for the JSON of a fitted law; empty where no domains share one."""
     return (
         {"domain_groups": {name: list(one) for name, one in groups.items()}}
         if spread_of(groups, domains) is not None

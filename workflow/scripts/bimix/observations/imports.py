@@ -1,7 +1,7 @@
-"""From other tools' logs to the two tables. A log is rows of metrics, read by one map of columns:
+"""Imports other tools' logs into the two tables. A log is rows of metrics with named columns:
 
-csv, parquet, jsonl  one row an evaluation, one column a metric, such as a history of wandb
-trainer_state.json   of Hugging Face's Trainer: what was logged at which step
+csv, parquet, jsonl  one row per evaluation, one column per metric, such as a history of wandb
+trainer_state.json   of Hugging Face's Trainer: the log of each step
 a panel of wandb     csv with a column `run - metric` for each line and, next to it, its least and
                      largest value (`__MIN`, `__MAX`), which differ from it where the panel shows
                      averages, over runs or over steps
@@ -44,7 +44,7 @@ class Loss(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One evaluation of a run: its metrics, its step and what else the log has, by their names."""
+    """One evaluation of a run: all cells of its row by column name."""
 
     run: str  # as its file or folder is called
     place: str
@@ -53,19 +53,19 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Pattern:
-    """The name of a metric around its domain: eval/{domain}/loss."""
+    """The pattern of metric names with the domain in it: eval/{domain}/loss."""
 
     before: str
     after: str
 
     def domain(self, metric: str) -> str | None:
-        """The domain whose loss the metric is; None where it is another metric."""
+        """The domain of a loss; None for another metric."""
         if not (metric.startswith(self.before) and metric.endswith(self.after)):
             return None
         return metric[len(self.before) : len(metric) - len(self.after)] or None
 
     def in_panel(self, column: str) -> tuple[str, str] | None:
-        """(run, metric) of a panel's column of losses: the last separator is tried first."""
+        """(run, metric) of a panel's loss column; the last separator is tried first."""
         end = len(column)
         while (end := column.rfind(BETWEEN, 0, end)) > 0:
             if self.domain(column[end + len(BETWEEN) :]):
@@ -74,14 +74,14 @@ class Pattern:
 
 
 def pattern(text: str, flag: str = "--pattern") -> Pattern:
-    """The pattern of the text. Errors: it has not one {domain}, named by the `flag`."""
+    """The pattern in the text. Errors, with the `flag`: it does not have exactly one {domain}."""
     if text.count(HOLE) != 1:
         raise InputError(f"{flag} is {text!r}: it needs {HOLE} once, as in eval/{HOLE}/loss.")
     return Pattern(*text.split(HOLE))
 
 
 def as_loss(value: object, place: str) -> float:
-    """A loss. Errors: it is no number, not finite, or not above 0."""
+    """The value as a loss. Errors: no number, not finite, or not above 0."""
     number = _as_number(value)
     if number is None or not math.isfinite(number) or number <= 0:
         raise InputError(f"{place}: {value!r} is no loss: it must be a finite number above 0; {ERROR_RATE}.")
@@ -89,7 +89,7 @@ def as_loss(value: object, place: str) -> float:
 
 
 def as_step(value: object, place: str) -> int:
-    """A step. Errors: it is no whole number, or below 0."""
+    """The value as a step. Errors: no whole number, or below 0."""
     number = _as_number(value)
     if number is None or not math.isfinite(number) or number < 0 or number != int(number):
         raise InputError(f"{place}: {value!r} is no training step: it must be a whole number.")
@@ -97,7 +97,7 @@ def as_step(value: object, place: str) -> int:
 
 
 def _as_number(value: object) -> float | None:
-    """The number that a value is or spells; None where it is none."""
+    """A number, or a text that is one, as float; else None."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -115,13 +115,13 @@ def losses_of(
     lower: Collection[str] = (),
     said: dict[str, str] | None = None,
 ) -> Iterator[Loss]:
-    """The losses in a log. `step` is the column of the steps, or spells that of all rows; `run`
-    that of the runs' names, None: each is called as its file or folder; `only`: the runs that
-    count, None: all; others are at step -1. Empty cells are of another evaluation.
-    Remarks go into `said`, each with the place of its first row.
+    """The losses in a log. `step` is the column of steps, or one step for all rows; `run` is the
+    column of run names (None: the name of the file or folder); `only`: the runs to read (None:
+    all), others get step -1. Empty cells belong to other evaluations. Remarks are appended to
+    `said`, each with the place of its first row.
 
-    Errors: what cannot be read; no metric that fits; a cell that is no loss, step or name; an
-    average over runs or steps; a metric of which more is better, and which is not among `lower`.
+    Errors: an unreadable file; no metric that matches; an invalid loss, step or name; an average
+    over runs or steps; a metric of which higher is better, unless it is in `lower`.
     """
     if not path.exists():
         raise InputError(f"{path} does not exist.")
@@ -158,7 +158,7 @@ def losses_of(
                         f"{here}: {value} is an average, and {end[2:]} is {other}: export the panel without groups and"
                         " smoothing, with all points, or the runs' histories."
                     )
-            # wandb counts its calls in `_step`; a `step` next to it is the training's own
+            # wandb counts its calls in `_step`; a column `step` is the training's own
             differ = [one for one in steps[1:] if row.cells.get(one) not in (None, "", row.cells.get(step))]
             if differ and said is not None:
                 sentence = (
@@ -194,13 +194,12 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _events(path: Path) -> Iterator[Row]:
-    """The scalars of a run's folder, or of all the runs below a folder, called by their paths in
-    it.
+    """The scalars of a run's folder, or of all runs below a folder, named by their relative paths.
 
-    TensorBoard's own reader drops the steps that a resumed run writes again, where both attempts
-    were given `purge_step` of torch's SummaryWriter. Others are there twice.
+    TensorBoard's reader drops the steps that a resumed run writes again, if both attempts used
+    `purge_step` of torch's SummaryWriter. Otherwise those steps occur twice.
     """
-    # here only: the environment that fits laws need not have it
+    # imported here, since the environment that fits laws need not have it
     from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
     from tensorboard.util.tensor_util import make_ndarray
 
@@ -221,11 +220,11 @@ def _events(path: Path) -> Iterator[Row]:
 def joined(
     losses: Iterable[Loss], mixtures: Path, runs: Mapping[str, dict] | None = None, repeated: str | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    """(losses: mixture, step, domain, loss, and what else `runs` says; tidy mixtures; remarks).
+    """(losses: mixture, step, domain, loss, and further columns of `runs`; tidy mixtures; remarks).
 
-    `runs`: those of `read_runs`; without it each run is a mixture. Of two losses at a step the one
-    that is `repeated` counts. Evaluations at step 0 are left out. Errors: a run without losses; two
-    losses of one step where `repeated` is None; a mixture with losses and no proportions.
+    `runs` come from `read_runs`; without them each run is a mixture. `repeated` chooses between two
+    losses at a step. Evaluations at step 0 are left out. Errors: a run without losses; two losses
+    of one step where `repeated` is None; a mixture with losses but no proportions.
     """
     losses, tidy, remarks = list(losses), read_mixtures(mixtures), []
     there = dict.fromkeys(loss.run for loss in losses)
@@ -268,8 +267,8 @@ def joined(
 
 
 def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
-    """A remark where evaluations have no loss of a domain that others have: an empty cell, a row
-    that is not there. `kept`: losses by run, step and domain.
+    """A remark where evaluations lack the loss of a domain that others have, by an empty cell or a
+    missing row. `kept`: losses by run, step and domain.
     """
     domains, of = dict.fromkeys(key[-1] for key in kept), defaultdict(dict)
     for key, loss in kept.items():
@@ -285,8 +284,8 @@ def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
 
 
 def read_runs(path: Path) -> dict[str, dict]:
-    """{run: {mixture, and where the table has them seed, parameters}}. Errors: a column that is not
-    there, a cell that is empty, a run twice.
+    """{run: {mixture, and seed and parameters if the table has them}}. Errors: a missing column, an
+    empty cell, a run twice.
     """
     table = read_table(path)
     columns = [column for column in RUNS if column in table.columns]

@@ -1,9 +1,9 @@
 """Metrics of runs in addition to their losses: bits per byte, error rates, perplexities of
 benchmarks. Each is a loss domain that nothing trains on.
 
-metrics: mixture, and of each metric a column, or the columns metric and value. `step`, `seed` and
-`parameters` are optional: without a step a metric is of the run's last. Lower must be better, and a
-value above 0, since the laws fit logarithms.
+metrics: mixture, and one column per metric, or the columns metric and value. `step`, `seed` and
+`parameters` are optional: without a step a metric belongs to the run's last step. Lower must be
+better, and values above 0, since the laws fit logarithms.
 """
 
 import re
@@ -20,7 +20,7 @@ ERROR_RATE = (
     "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
     " (n - right + 0.5) / (n + 1) of n items"
 )
-# Words in the names of metrics of which more is better, and ends of names of which less is.
+# Words in the names of metrics of which higher is better, and endings where lower is.
 HIGHER = re.compile(
     r"(?<![a-z0-9])(acc(uracy)?|exact_?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|"
     r"pass(@|_at_)?\d*)(?![a-z0-9])"
@@ -30,7 +30,7 @@ RUN = ("mixture", "seed", "parameters")  # what distinguishes runs
 
 
 def check_lower(metrics: Iterable[str], place: str, allowed: Collection[str] = ()) -> None:
-    """Errors: of a metric more is better, by its name, and it is not among those `allowed`."""
+    """Errors: by its name, higher is better of a metric that is not in `allowed`."""
     for metric in metrics:
         if HIGHER.search(metric.lower()) and not LOWER.search(metric.lower()) and metric not in allowed:
             raise InputError(
@@ -43,7 +43,7 @@ def check_lower(metrics: Iterable[str], place: str, allowed: Collection[str] = (
 def read_with_metrics(
     losses: Path | str, domains: Sequence[str], metrics: Path | str | None = None, lower: Collection[str] = ()
 ) -> Tidy:
-    """The losses in a file, tidy, with those of a table of metrics as further loss domains."""
+    """The tidy losses in a file, with the metrics of a table as further loss domains."""
     tidy = read_losses(losses, domains)
     if not metrics:
         return tidy
@@ -57,12 +57,12 @@ def with_metrics(
     losses_name: str = "losses",
     lower: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Tidy losses with the metrics below them, and a column `metric` that distinguishes them;
-    `lower` are metrics of which less is better whatever their names say.
+    """Tidy losses followed by the metrics, with a column `metric` that tells them apart; `lower`
+    are metrics of which lower is better, whatever their names suggest.
 
-    Errors, with file and line: no column mixture, no metric, one that is called as a domain with
-    losses, or as what is the better the higher; a value that is no number above 0; a run without
-    losses, or of one of several sizes.
+    Errors, with file and line: no column mixture; no metric; a metric with the name of a loss
+    domain, or of which higher is better; a value that is no number above 0; a run without losses,
+    or without its size where there are several.
     """
     tidy = _tidy(numbered(renamed(metrics, name), name), name)
     known = set(losses["domain"].cast(pl.String).unique())
@@ -84,7 +84,7 @@ def with_metrics(
         keys, tidy = [*keys, "step"], tidy.with_columns(pl.col("step").cast(losses["step"].dtype, strict=False))
     else:
         kept.append("step")
-    # of a run's own rows its seed, size and tokens, at the metric's step or at the last
+    # seed, size and tokens come from the run's rows, at the metric's step or the last one
     rows = losses.with_columns(texts, known=True).sort("step", maintain_order=True)
     if "parameters" in kept and rows.filter(pl.col("parameters").n_unique().over(keys[0]) > 1).height:
         raise InputError(f"{name} needs a column 'parameters': {losses_name} has mixtures with runs of several sizes.")
@@ -102,12 +102,12 @@ def with_metrics(
 
 
 def losses_only(table: pl.DataFrame) -> pl.DataFrame:
-    """A tidy table without metrics: averages over units say nothing of runs."""
+    """A tidy table without metrics, whose units must not be averaged with losses."""
     return table.filter(~pl.col("metric")).drop("metric") if "metric" in table.columns else table
 
 
 def _tidy(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """mixture, the columns of a run, domain, value, loss, and the row; without empty cells."""
+    """mixture, the columns of a run, domain, loss and the row number; without empty cells."""
     columns = [column for column in table.columns if column != ROW]
     if "mixture" not in columns:
         raise InputError(f"{name} has no column 'mixture': it needs mixture and one column for each metric.")

@@ -1,4 +1,4 @@
-"""Observed losses as arrays: the two tidy tables that every law reads, checked row by row.
+"""Observed losses as arrays, from the two tidy tables that every law reads, checked row by row.
 
 losses:   mixture, step, domain, loss   loss in nats per token; further columns are ignored, but for
           seed (optional)               of repeated runs of a mixture, which are averaged
@@ -13,8 +13,8 @@ mixtures: mixture, domain, proportion   a pair that is not listed has proportion
           pool (optional)               unique tokens of the domain there were for the runs of the
                                         mixture
 
-A loss domain need not be a training domain. Runs may have been evaluated at different steps: what
-was not observed is NaN.
+A loss domain need not be a training domain. Runs may have been evaluated at different steps:
+unobserved losses are NaN.
 """
 
 from collections.abc import Collection
@@ -78,8 +78,8 @@ class Observations:
         return by_name(self.domains) if self.sources is None else self.sources
 
     def groups(self) -> list["Observations"]:
-        """The losses, and the metrics where there are some: what is shared across loss domains is
-        shared within a group, as a noisy metric says nothing of a loss.
+        """Losses and metrics separately: laws share numbers across loss domains within one group
+        only, since a noisy metric says nothing about a loss.
         """
         of_metrics = np.isin(self.loss_domains, self.metrics)
         if of_metrics.all() or not of_metrics.any():
@@ -106,9 +106,8 @@ def observations(
     names: tuple[str, str] = ("losses", "mixtures"),
     allowed: Collection[str] | None = (),
 ) -> Observations:
-    """Check the two tables and lay them out as arrays; `names` are what the errors call them (file
-    names), `allowed` the domains that are no slips of others' names (doubts.py; None: what can
-    hardly be meant was refused before).
+    """Check the two tables and arrange them as arrays; `names` are their names in errors, `allowed`
+    the domains that are not misspelt (doubts.py; None: these checks were made before).
 
     Either table may have one column for each domain instead (tables.py).
 
@@ -157,7 +156,7 @@ def observations(
 def _checked(
     losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] | None
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
-    """The rows of the two tables, typed and sound, with the columns of `RUN`, and remarks."""
+    """The typed and checked rows of the two tables, with the columns of `RUN`, and remarks."""
     mixtures = tidy_mixtures(mixtures, names[1]).table
     domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     losses = tidy_losses(losses, names[0], domains).table
@@ -197,7 +196,7 @@ def read_observations(
     """`observations` of the tables in two files, csv or parquet, with the gaps of a prior and
     groups of domains; errors name the file.
 
-    Losses that the workflow has written, as their digest says, were checked when they were taken.
+    Losses with a digest of the workflow were checked when they were written.
     """
     checked = noted_digest(losses) is not None
     found = observations(
@@ -251,10 +250,10 @@ def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixt
 
 
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:
-    """Groups of mixtures as one, in the domains and loss domains of `like` and without its
-    mixtures; None where nothing is left. Of runs of a mixture at one size the first is taken; of
-    any size where a group does not know its own. Where some groups know pools, runs of the others
-    repeat nothing, and their tokens are NaN if they are not known.
+    """Groups of mixtures as one, with the domains and loss domains of `like` and without its
+    mixtures; None where nothing is left. Of several runs of a mixture at one size the first is
+    taken; at any size where a group has unknown sizes. Where only some groups have pools, those of
+    the others are unlimited, and their unknown tokens NaN.
 
     Errors: a positive proportion of a domain that `like` does not have.
     """
@@ -282,7 +281,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         rows = {key: (groups[id(group)], n) for key, (group, n) in rows.items()}
 
     def of_rows(field: str, default: float | None = None) -> np.ndarray | None:
-        """A field by row, absent domains as in `like`; None where one group does not know it."""
+        """A field by row, absent domains as in `like`; None where one group lacks it."""
         found = [(group, getattr(group, field)) for group, _ in rows.values()]
         if any(values is None for _, values in found):
             return None
@@ -306,17 +305,17 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
 
 
 def _unlimited(group: Observations) -> Observations:
-    """With pools and tokens; without a limit, or NaN, where they are not known."""
+    """The group with pools and tokens; where unknown, pools are infinite and tokens NaN."""
     pools = np.full_like(group.proportions, np.inf) if group.pools is None else group.pools
     return replace(group, pools=pools, tokens=np.full(len(pools), np.nan) if group.tokens is None else group.tokens)
 
 
 def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], float | None]:
-    """One row per run (mixture and size), step and domain, with the geometric mean over seeds;
-    seeds of each; their pooled noise.
+    """One row per run (mixture and size), step and domain, with the geometric mean over seeds; the
+    number of seeds of each; their pooled noise.
 
-    The noise is the root mean square, over all rows that were repeated, of the standard deviation
-    of log losses; metrics do not count.
+    The noise is the root mean square, over all repeated rows, of the standard deviation of log
+    losses, without metrics.
     """
     run = [name for name in RUN if name in losses.columns]
     if "seed" not in losses.columns:
@@ -335,11 +334,11 @@ def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], flo
 
 
 def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
-    """With the column `schedule`, the tokens, where a mixture of one size has rows of several
-    schedules.
+    """The table with the column `schedule`, the tokens, where a mixture of one size has rows of
+    several schedules.
 
-    It has them where its tokens differ and do not grow with the steps: those that do are trained on
-    until then.
+    It has several where its tokens differ and do not grow with the steps; tokens that grow are
+    those trained on so far.
     """
     if "tokens" not in losses.columns:
         return losses
@@ -367,7 +366,7 @@ def _as_matrix(
 
 
 def _pools_matrix(shares: pl.DataFrame, used: list[str], domains: list[str]) -> np.ndarray | None:
-    """Unique tokens (n, m); a pool that is empty is not limited."""
+    """Unique tokens (n, m); infinite where the cell is empty."""
     if "pool" not in shares.columns:
         return None
     pools = shares.with_columns(pl.col("pool").cast(pl.Float64, strict=False).fill_null(np.inf))
@@ -386,7 +385,7 @@ def _last_tokens(losses: pl.DataFrame, row: np.ndarray, count: int) -> np.ndarra
 
 
 def _tokens_per_step(losses: pl.DataFrame) -> float | None:
-    """Tokens of a step where the column `tokens` has as many in each; else None."""
+    """Tokens per step where the column `tokens` gives a constant number; else None."""
     if "tokens" not in losses.columns:
         return None
     ratio = losses["tokens"].cast(pl.Float64, strict=False) / losses["step"]

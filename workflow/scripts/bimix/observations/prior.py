@@ -1,12 +1,11 @@
-"""A prior for the law `transfer` from text alone: domains of similar text help each other.
+"""A prior for the law `transfer` from text alone: domains with similar n-gram statistics help each
+other.
 
 log k_ij = u_i - gap_ij + delta_ij. The gap is the cross-entropy H(i|j) of held-out text of domain i
-under an n-gram model of domain j. It is centred over the domains j that help i. delta has the
-ridge, so with many runs the data speak alone. H(i|i) is not needed: it would shift a row, which u_i
-does.
+under an n-gram model of domain j, centred over the domains j that help i. delta has the ridge, so
+with many runs the data dominate. H(i|i) is not needed: it would shift a row, as u_i does.
 
-cross_entropy.csv: domain (i), under (j), nats (H(i|j), per token), as measure_cross_entropy.py
-makes it.
+cross_entropy.csv, from measure_cross_entropy.py: domain (i), under (j), nats (H(i|j), per token).
 """
 
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ COLUMNS = {"domain": pl.String, "under": pl.String, "nats": pl.Float64}
 
 def read_gaps(path: Path, domains: tuple[str, ...], loss_domains: tuple[str, ...]) -> np.ndarray:
     """Gaps (d, m) of a table of cross-entropies: 0 for a domain itself, NaN rows of loss domains
-    that it does not have.
+    that are not in it.
 
     Errors, each naming the file: a column, a training domain or a pair that is missing, a pair
     twice, a number that is not finite.
@@ -86,27 +85,27 @@ def _read_pairs(path: Path, domains: Sequence[str]) -> dict[tuple[str, str], flo
 
 
 def centred(entropies: np.ndarray, own: list[int]) -> np.ndarray:
-    """Gaps (d, m): less a row's mean; a domain's `own` (-1: none) counts not and is 0."""
+    """Gaps (d, m): centred by row, without the domain's `own` column (-1: none), which is 0."""
     others = np.arange(entropies.shape[1]) != np.array(own)[:, None]
     means = np.where(others, entropies, 0.0).sum(axis=1, keepdims=True) / np.maximum(others.sum(axis=1), 1)[:, None]
     return np.where(others | np.isnan(means), entropies - means, 0.0)
 
 
 def offsets(gaps: np.ndarray | None) -> np.ndarray | None:
-    """The gaps (d, m) as fitted: 0 where the prior says nothing; None where it never does."""
+    """The gaps (d, m) for the fit: 0 where they are not known; None where none is."""
     if gaps is None or not np.nan_to_num(gaps).any():
         return None
     return np.nan_to_num(gaps)
 
 
 def written(gaps: np.ndarray, domains: tuple[str, ...], loss_domains: tuple[str, ...]) -> dict:
-    """The gaps (d, m) as a law's json has them, without unknown loss domains."""
+    """The gaps (d, m) for a law's JSON, without unknown loss domains."""
     rows = zip(loss_domains, gaps, strict=True)
     return {name: dict(zip(domains, map(float, row), strict=True)) for name, row in rows if np.isfinite(row).all()}
 
 
 def recorded(fitted: dict, domains: tuple[str, ...], loss_domains: tuple[str, ...]) -> np.ndarray | None:
-    """The gaps (d, m) that a law was fitted with, from its json; None where it had no prior."""
+    """The gaps (d, m) in a fitted law's JSON; None where it had no prior."""
     if fitted.get("prior") is None:
         return None
     gaps = np.full((len(loss_domains), len(domains)), np.nan)

@@ -1,12 +1,11 @@
-"""Runs of earlier corpora joined to those of a new one, as one tidy pair that every law reads.
+"""Joins runs on earlier corpora to those on a new one, as one tidy pair that every law reads.
 
-A source is a folder of results, of which each run says what it trained on and was measured on, or a
-pair of tables. Names of domains are put into the new ones by a linear map of shares; what a run has
-no proportion of is 0. Losses are joined where they are of one text, one tokenizer and one recipe.
+A source is a folder of results, whose runs report their training and validation text, or a pair of
+tables. Old domains are mapped to new ones by a linear map of shares; missing proportions are 0.
+Losses are joined where validation text, tokenizer and recipe are the same.
 
-Seeds and versions may give the runs of a source another level. A law takes what a loss domain is
-higher by for the effect of the mixture, so the source's losses are shifted by what mixtures that
-both ran differ by.
+Seeds and versions may shift the losses of a source. A law would take such a shift for an effect of
+the mixture, so the source's losses are corrected by the difference in mixtures that both ran.
 """
 
 import re
@@ -59,7 +58,7 @@ def read_source(source: str, model: str | None) -> Pair:
 
 
 def _of_folder(folder: Path, model: str | None) -> Pair:
-    """The runs in a folder of results that have ended. Errors: there are none; as of `of_runs`."""
+    """The finished runs in a folder of results. Errors: there are none; those of `of_runs`."""
     runs = sorted(folder.glob(f"runs/{model or '*'}/*/run.json"))
     if not runs:
         raise InputError(f"{folder} has no run of {model or 'any model'} (runs/{model or '*'}/*/run.json) to reuse.")
@@ -70,7 +69,7 @@ def _of_folder(folder: Path, model: str | None) -> Pair:
 
 
 def of_runs(runs: Sequence[Path], name: str) -> Pair:
-    """Finished runs of one kind, by their run.json. Errors: they differ; all are in stages."""
+    """Finished runs with one recipe, from their run.json. Errors: they differ; all have stages."""
     losses, mixtures, recipe, texts, files = [], [], None, None, {}
     for path in runs:
         said, mixture = read_json(path), path.parent.name.partition("@")[0]
@@ -102,7 +101,7 @@ def of_runs(runs: Sequence[Path], name: str) -> Pair:
 
 
 def checked_map(given: Mapping[str, object]) -> Map:
-    """{old domain: {new domain: share}} of a map that may name one new domain instead."""
+    """{old domain: {new domain: share}} from a map whose values may also be one new domain."""
     found = {}
     if not isinstance(given, Mapping):
         raise InputError(f"--map is {shown(given)}: it must be an object of old domains and what they are now.")
@@ -121,8 +120,8 @@ def checked_map(given: Mapping[str, object]) -> Map:
 
 
 def mapped(pair: Pair, by: Map) -> Pair:
-    """The pair in new domains. Losses are called otherwise where one domain becomes one; those of
-    what is split or merged keep their name, as their text is another.
+    """The pair in new domains. A loss domain is renamed where one domain becomes one; split or
+    merged ones keep their names, since their text is not that of a new domain.
     """
     numbers = [name for name in ("proportion", "pool") if name in pair.mixtures.columns]
     rows = [(name, part, share) for name, parts in by.items() for part, share in parts.items()]
@@ -132,7 +131,7 @@ def mapped(pair: Pair, by: Map) -> Pair:
     table = table.with_columns(
         pl.coalesce("part", "domain").alias("domain"), pl.col(numbers) * pl.col("share").fill_null(1)
     )
-    # a pool that is not known makes that of the new domain unknown
+    # an unknown pool makes that of the new domain unknown
     known = [
         pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum()).alias(name) for name in numbers
     ]
@@ -150,8 +149,8 @@ def mapped(pair: Pair, by: Map) -> Pair:
 
 
 def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    """Losses and mixtures of the new runs and of all older ones, with the column `source`, and what
-    is to be said of it. Older mixtures are called `name (source)`.
+    """Losses and mixtures of the new and all older runs, with the column `source`, and remarks.
+    Older mixtures are called `name (source)`.
 
     Errors: runs of another recipe, model or tokenizer; sources without a step or a loss in common.
     """
@@ -186,7 +185,7 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
 
 
 def _same_text(first: Pair, pair: Pair) -> Map:
-    """The domains of a source that have the new text under another name."""
+    """The domains of a source whose text is in the new runs under another name."""
     now = {digest: key[len("train.") :] for key, digest in first.texts.items() if key.startswith("train.")}
     old = {key[len("train.") :]: digest for key, digest in pair.texts.items() if key.startswith("train.")}
     return {
@@ -195,7 +194,7 @@ def _same_text(first: Pair, pair: Pair) -> Map:
 
 
 def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
-    """A source's losses that are comparable to the first's, at its level, and sentences."""
+    """A source's losses that are comparable to the first's, shifted to its level, and remarks."""
     said, losses = [], pair.losses
     if first.recipe and pair.recipe:
         differ = [key for key in first.recipe if first.recipe[key] != pair.recipe.get(key)]
@@ -251,8 +250,8 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
 
 
 def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:
-    """By what the log losses of a source lie below the first's in mixtures that both ran, by loss
-    domain, each drawn to the mean; and the number of these mixtures.
+    """How far a source's log losses are below the first's in mixtures that both ran, by loss
+    domain, shrunk to the mean; and the number of these mixtures.
     """
     ours, theirs = by_mixture(first.mixtures), by_mixture(pair.mixtures)
     same = {

@@ -1,5 +1,5 @@
-"""The two tables of a user, losses and mixtures: made tidy, one row for one number, where they have
-one column for each domain or mixture; then their rows checked.
+"""A user's two tables, losses and mixtures: wide tables, with one column for each domain or
+mixture, are made tidy; then their rows are checked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,22 +15,21 @@ from bimix.tables import CALLED, is_text, read_table, renamed
 LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
 MIXTURES = "one row for one proportion: mixture,domain,proportion as in m1,web,0.7"
 SEPARATED = "columns are separated by commas, semicolons or tabs"
-# Of a row before its table was made tidy: its line in a csv file, or its row, from 1.
+# The place of a row in the original table: its line in a csv file, or its row, from 1.
 ROW = "row of the file"
 
-# Published proportions are rounded (RegMix's rows sum to 1 within 0.4 %): they are rescaled. A
-# larger gap is a mistake.
+# Rounded proportions are rescaled (RegMix's rows sum to 1 within 0.4 %); a larger gap is an error.
 ROUNDING = 0.005
-# Less is no loss or rate of errors that was measured, and its logarithm is out of all bounds.
+# No measured loss or error rate is lower, and the logarithm of a lower one is out of range.
 LEAST_LOSS = 1e-12
-# What distinguishes runs, besides seeds: a schedule where a mixture of one size has several.
+# The columns that distinguish runs, besides seeds; the schedule where a size has several.
 RUN = ("mixture", "parameters", "schedule")
 TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
 
 
 @dataclass(frozen=True)
 class Tidy:
-    """A tidy table; `remark` says how it was read where it was none."""
+    """A tidy table; `remark` says how a wide table was read."""
 
     table: pl.DataFrame
     remark: str = ""
@@ -48,8 +47,8 @@ def by_mixture(table: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
-    """mixture, domain, proportion from these columns, from mixture and one column a domain, or from
-    domain and one a mixture. Errors: columns that are neither.
+    """mixture, domain, proportion from these columns, from mixture and one column per domain, or
+    from domain and one column per mixture. Errors: other columns.
     """
     table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]
@@ -72,8 +71,7 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     """mixture, step, domain, loss from these columns, or from mixture, step and one column for each
     of the `domains`.
 
-    The columns may have something around the domain, each of them the same: eval/web/loss. Errors:
-    columns that are neither.
+    The columns may have the same text around each domain: eval/web/loss. Errors: other columns.
     """
     table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]
@@ -99,7 +97,7 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
 
 
 def numbered(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """With the column ROW: the line of a csv below its header, the row of another table."""
+    """The table with the column ROW: the line of a csv below its header, or the row."""
     if ROW in table.columns:
         return table
     lines = is_text(name)
@@ -114,12 +112,12 @@ def read_mixtures(path: Path | str) -> Tidy:
 
 
 def read_losses(path: Path | str, domains: Sequence[str]) -> Tidy:
-    """The losses in a file, tidy; of the `domains` that mixtures have."""
+    """The tidy losses in a file; `domains` are those of the mixtures."""
     return tidy_losses(read_table(path), str(path), domains)
 
 
 def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str] | None:
-    """{column: domain} where all columns have the same words around it, else None."""
+    """{column: domain} where all columns have the same text around the domain, else None."""
     around = [("", "")]
     for domain in sorted(domains, key=len, reverse=True):
         if columns and domain in columns[0]:
@@ -141,13 +139,13 @@ def _not_numbers(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:
 
 
 def few(names: Iterable[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and the number of the others."""
     names = list(map(str, names))
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str]) -> pl.DataFrame:
-    """The named columns in the types of TYPES, and `row`, the place in the file. Errors: others."""
+    """The named columns with the types of TYPES, and `row`. Errors: other types."""
     optional = [column for column in optional if column in table.columns]
     table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
     for column in columns:
@@ -164,7 +162,7 @@ def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str
 
 
 def place(name: str, row: dict) -> str:
-    """Where a row stands: `losses.csv, line 7`; a table that is no csv has rows only."""
+    """The place of a row: `losses.csv, line 7`; `row 7` where the table is no csv."""
     return f"{name}, {'line' if is_text(name) else 'row'} {row.get(ROW) or row['row']}"
 
 
@@ -192,7 +190,7 @@ def check_once(table: pl.DataFrame, key: list[str], name: str) -> None:
 
 
 def checked_proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The rows with proportions that sum to exactly 1. Errors: they are no proportions."""
+    """The rows with proportions rescaled to sum to 1. Errors: they are no proportions."""
     bad = mixtures.filter(~pl.col("proportion").is_finite() | (pl.col("proportion") < 0))
     if bad.height:
         row = bad.row(0, named=True)
@@ -213,7 +211,7 @@ def checked_proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def check_amounts(table: pl.DataFrame, column: str, name: str) -> None:
-    """Errors: parameters, tokens, a pool that is trained on not above 0. An empty pool is none."""
+    """Errors: parameters, tokens or a used pool not above 0. An empty pool is not checked."""
     if column in table.columns:
         amounts = table[column].cast(pl.Float64, strict=False)
         bad = amounts.is_null() | ~amounts.is_finite() | (amounts <= 0)

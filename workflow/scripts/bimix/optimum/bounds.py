@@ -1,4 +1,4 @@
-"""The bounds of a best mixture: given ones, epochs, and what the runs do not determine."""
+"""The bounds of an optimum: given ones, epochs, and domains that the runs do not determine."""
 
 from collections.abc import Sequence
 
@@ -22,9 +22,9 @@ def feasible_bounds(
     run_tokens: float | None = None,
     whose: str = "",
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds (m,), (m,) in the order of `domains` from dicts per domain; max_epochs gives r_i *
-    run_tokens <= max_epochs * tokens_i, of a domain that `tokens` name; the others have no end
-    (`note_unlimited` says so). `whose` says in errors where that number comes from.
+    """Lower and upper bounds (m,) in the order of `domains` from dicts per domain; max_epochs gives
+    r_i * run_tokens <= max_epochs * tokens_i for domains in `tokens`; others are unlimited
+    (`note_unlimited` reports them). `whose` names the source of max_epochs in errors.
 
     Errors (InputError with the numbers): an unknown domain, a lower bound above its upper, lower
     bounds that sum above 1, upper bounds that sum below 1.
@@ -73,16 +73,15 @@ def run_bounds(
     run_tokens: float | None = None,
     weights: Numbers | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs infinite: any number of
-    epochs; None: likewise, but for a law with a number of its own (Olmix: 4), which holds where the
-    tokens are known.
+    """The bounds of `feasible_bounds` for a run of `step` steps; max_epochs infinite: no limit;
+    None: the law's default (Olmix: 4), if it has one and the tokens are known.
 
-    A domain whose loss did not respond (`unanswered`) keeps the least proportion that was seen,
-    unless `lower` names it, or `weights` of the losses leave it out: the data do not determine what
-    it needs, which is no reason to drop it.
+    A domain whose loss did not respond to its share (`unanswered`) keeps the least fitted
+    proportion, unless `lower` names it or `weights` leave it out: the data do not determine its
+    share, which is no reason to drop it.
 
-    `run_tokens`: of the run; without it the step times the tokens per step of the fitted runs.
-    Errors: max_epochs without the tokens there are or the tokens of the run.
+    `run_tokens`: of the run; by default the step times the tokens per step of the fitted runs.
+    Errors: max_epochs without the domains' tokens or the tokens of the run.
     """
     seen = fitted["proportions_seen"]
     target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights), strict=True))
@@ -113,9 +112,9 @@ def with_least(
     tokens: Numbers | None,
     named: Numbers | None = None,
 ) -> np.ndarray:
-    """Lower bounds (m,) at which no domain has less than the part `least` of its share of the
-    tokens, but for those `named` with a bound of their own; as they were where tokens are not
-    known, or the bounds would leave one mixture.
+    """Lower bounds (m,) raised to the fraction `least` of each domain's token share, except for
+    domains `named` with bounds of their own; unchanged where tokens are not known, or where only
+    one mixture would be left.
     """
     if not tokens or not least:
         return lower
@@ -126,5 +125,5 @@ def with_least(
 
 
 def unanswered(fitted: dict) -> list[str]:
-    """Domains whose loss did not respond to their share: alpha at its bound 0, of bimix."""
+    """Domains whose loss did not respond to their share: alpha of `bimix` at its bound 0."""
     return [domain for domain, values in fitted["coefficients"].items() if values.get("alpha") == 0]

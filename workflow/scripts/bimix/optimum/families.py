@@ -24,11 +24,11 @@ def checked(families: Families, known: Sequence[str]) -> None:
 
 
 def by_domain(weights: Mapping[str, float], families: Families) -> dict[str, float]:
-    """{domain: weight}: of a family its weight over its number of domains; without families the
+    """{domain: weight}: a family's weight divided by its number of domains; without families the
     weights themselves.
 
-    Without weights all families weigh 1, or nothing is said. A domain in no family is left out: it
-    weighs 0. Errors: a weight of no family, no weight above 0.
+    Without weights all families have weight 1, and without both the result is empty. A domain in no
+    family is left out and has weight 0. Errors: a weight of no family, no weight above 0.
     """
     if not families:
         return dict(weights)

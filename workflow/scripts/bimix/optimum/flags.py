@@ -1,4 +1,4 @@
-"""The flags of every script that looks for a best mixture."""
+"""The flags of every script that computes an optimum."""
 
 import argparse
 import sys
@@ -82,7 +82,7 @@ def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
 
 
 def asked_objective(options: argparse.Namespace) -> Objective:
-    """The objective of the flags, of which a script may lack some."""
+    """The objective from the flags; a script may lack some of them."""
     given = vars(options).get
     return objective_of(
         given("objective"),
@@ -92,7 +92,7 @@ def asked_objective(options: argparse.Namespace) -> Objective:
 
 
 def strengths_of(options: argparse.Namespace) -> Sequence[float]:
-    """Both strengths. Errors: not two, not above 0, or not in order."""
+    """The range of concentrations. Errors: not two numbers, not above 0, or not in order."""
     between = getattr(options, "strengths", ()) or STRENGTHS
     if len(between) != 2 or not 0 < between[0] <= between[1]:
         raise InputError(
@@ -102,13 +102,13 @@ def strengths_of(options: argparse.Namespace) -> Sequence[float]:
 
 
 def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
-    """The centre of Olmix' penalty and simulated mixtures: that of --centre, else token shares."""
+    """The centre of Olmix' penalty and of simulated mixtures: --centre, else token shares."""
     centre = getattr(options, "centre", None)
     return read_proportions(centre) if centre else tokens
 
 
 def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
-    """{domain: unique tokens} that the runs have; None where they are not known."""
+    """{domain: unique tokens} of the runs; None where they are not known."""
     share = getattr(options, "pool_share", 1.0)
     return {name: share * there for name, there in read_tokens(options.tokens).items()} if options.tokens else None
 
@@ -123,15 +123,15 @@ def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: fl
 
 
 def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> float | None:
-    """Tokens of the run: as given, or the step times the fitted runs' per step; None if unknown."""
+    """Tokens of the run: given, or the step times the fitted tokens per step; None if unknown."""
     if run_tokens is not None or step is None or fitted.get("tokens_per_step") is None:
         return run_tokens
     return step * fitted["tokens_per_step"]
 
 
 def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, parameters: float | None) -> float | None:
-    """Tokens of the run that a law predicts. A law over sizes has no tokens of a step: without
-    others, and without other `parameters`, they are those of the run that it is read at.
+    """Tokens of the run that a law predicts. A law over sizes has no tokens per step: by default,
+    and without other `parameters`, they are those of the run to which it is set.
     """
     if "rows" not in fitted:
         return run_tokens_of(fitted, run_tokens, step)

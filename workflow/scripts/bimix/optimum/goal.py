@@ -1,7 +1,7 @@
 """An objective of a fitted law at a step, as functions of a mixture and as a convex program.
 
-Every loss of a convex law is a convex function of the mixture, by what the law's record gives: its
-prediction and its objective, whatever its form.
+Every loss of a convex law is a convex function of the mixture, given by the law's prediction and
+objective, whatever its form.
 """
 
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from bimix.optimum.objective import Objective
 from bimix.optimum.solve import Program
 
 TINY = 1e-30  # stands for a share of 0, where a power of it has no slope
-# By which constraints may be missed, of the reference's loss: with a margin of 0 the reference
-# itself may be all that holds, and a set without an inside has no path through it.
+# The tolerance of constraints, as a fraction of the reference's loss: with a margin of 0 the
+# reference may be the only feasible mixture, and a solver needs an interior.
 HELD = 1e-6
 
 
@@ -38,19 +38,19 @@ class Goal:
         coefficients = {name: fitted["coefficients"][name] for name in self.names}
         self.alone = fitted | {"loss_domains": self.names, "coefficients": coefficients}
         self.before = self._reference_losses() if self.groups or self.held else None
-        # What minimax takes the worst of, or what must hold
+        # The parts of minimax, or the constraints
         self.parts = list(self.groups) or list(self.held)
         self.rows = self._rows()
         self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
         if self.convex:
             self.minimised = [_minimised(fitted, step, name) for name in self.names]
-            # What the optimum of a law minimises may lack a constant of its loss.
+            # The objective of a law's optimum may differ from its loss by a constant.
             centre = np.full(len(fitted["domains"]), 1 / len(fitted["domains"]))
             self.constants = np.zeros(len(self.names))
             self.constants = self.predicted(centre) - self.at(centre)[0]
 
     def _reference_losses(self) -> np.ndarray:
-        """Predicted losses of the reference. Errors: the law defines none there."""
+        """Predicted losses of the reference. Errors: the law does not define them."""
         before = self.predicted(self.reference)
         for name, loss in zip(self.names, before, strict=True):
             if not np.isfinite(loss):
@@ -61,7 +61,7 @@ class Goal:
         return before
 
     def predicted(self, shares: np.ndarray) -> np.ndarray:
-        """Losses (..., d) of `names` at mixtures (..., m), NaN where the law defines none."""
+        """Losses (..., d) of `names` at mixtures (..., m), NaN where not defined."""
         losses = predict_defined(self.alone, np.atleast_2d(shares), np.array([self.step]))[:, 0]
         return losses[0] if np.ndim(shares) == 1 else losses
 
@@ -71,13 +71,13 @@ class Goal:
         return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
 
     def average(self, r: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, gradient (m,) and Hessian (m, m) of the weighted average, but for a constant."""
+        """Value, gradient (m,) and Hessian (m, m) of the weighted average, up to a constant."""
         found = [[weight * one for one in part(r)] for part, weight in zip(self.minimised, self.weights, strict=True)]
         return tuple(sum(ones) for ones in zip(*found, strict=True))
 
     def _rows(self) -> np.ndarray:
         """Weights (p, d) of the losses in each part: a mean of ratios to the reference's losses, or
-        the ratio to the largest loss that is allowed.
+        the ratio to the largest allowed loss.
         """
         rows = np.zeros((len(self.parts), len(self.names)))
         if self.held:
@@ -90,7 +90,7 @@ class Goal:
 
     @property
     def bounded(self) -> bool:
-        """Whether mixtures must hold more than their bounds."""
+        """Whether there are constraints besides the bounds."""
         return bool(self.held) or self.kept is not None
 
     def value(self, shares: np.ndarray) -> np.ndarray:
@@ -106,13 +106,13 @@ class Goal:
         return self.predicted(shares) @ self.rows.T - 1 if self.held else np.zeros((*np.shape(shares)[:-1], 0))
 
     def off(self, shares: np.ndarray) -> np.ndarray:
-        """By how much mixtures (..., m) miss the marginals (...), as shares; 0 without any."""
+        """The deviation (...) of mixtures (..., m) from the marginals, as shares; 0 without any."""
         if self.kept is None:
             return np.zeros(np.shape(shares)[:-1])
         return missed(shares, *self.kept)
 
     def holds(self, shares: np.ndarray) -> bool:
-        """Whether a mixture (m,) holds all constraints, by the law."""
+        """Whether a mixture (m,) satisfies all constraints, as predicted by the law."""
         return bool((self.excess(shares) <= HELD).all() and self.off(shares) <= HELD)
 
     def program(self, only_feasible: bool = False) -> Program:
@@ -129,7 +129,7 @@ class Goal:
 
 
 def _minimised(fitted: dict, step: int, name: str) -> Callable:
-    """r -> value, gradient and Hessian of one loss domain's loss, but for a constant."""
+    """r -> value, gradient and Hessian of one loss domain's loss, up to a constant."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}
     problem = law.code.objective(alone, step, np.ones(1))

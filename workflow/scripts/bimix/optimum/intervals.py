@@ -1,5 +1,5 @@
-"""How far a fit can be trusted: left-out errors for predictions, a bootstrap for coefficients and
-the optimum's proportions.
+"""The uncertainty of a fit: left-out errors for predictions, a bootstrap for coefficients and the
+optimum's proportions.
 
 Noise is shared along a run, so whole runs are left out or drawn, never points.
 
@@ -31,7 +31,7 @@ from bimix.transfer.unseen import deviations
 LEFT_OUT, RESIDUALS = "left_out", "residuals"
 COEFFICIENTS = ("A", "alpha", "gamma", "B", "beta", "C")
 BORROWED = 4  # runs' worth of the mean over domains in each domain's spread
-# An error in logs so many times the median, and so large, is perhaps a slip of that run.
+# A log error this many times the median, and this large, may be a mistake in that run.
 OUTLYING, SLIP = 5.0, 0.05
 LEAST_STEPS = 3  # that a curve over steps needs
 INTERVALS = {
@@ -49,7 +49,7 @@ INTERVALS = {
 
 
 def not_wider(left: "LeftOut", step: int) -> str:
-    """A sentence where intervals do not know how far ahead the step is; else nothing."""
+    """A warning where intervals do not include the extrapolation to the step; else nothing."""
     fitted, last = left.fitted, left.fitted["steps"][-1]
     over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
     if not over_steps or step <= last or left.shortened:
@@ -71,7 +71,7 @@ def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
 
 
 def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> list[dict]:
-    """The law refitted to `count` tables of drawn residuals. Errors: fewer runs than three."""
+    """The law refitted to `count` tables of drawn residuals. Errors: fewer than three runs."""
     n = enough(observed)
     draw, curves = np.random.default_rng(seed), predict_runs(fitted, observed)
     residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
@@ -84,14 +84,14 @@ def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> li
 
 
 def _refits(fitted: dict, samples: list[tuple]) -> list[dict]:
-    """The law as it fits, at its settings, each of (observations, weights of the runs)."""
+    """The law refitted, at its settings, to each of (observations, weights of the runs)."""
     return [fitted | {"coefficients": one} for one in LAWS[fitted["law"]].code.refit(samples, fitted)]
 
 
 @dataclass(frozen=True)
 class Shortened:
-    """What a law says of the runs' last step where it knows their evaluations up to an earlier one
-    only: `distance` is log(last step / that one), losses are (n, d).
+    """A law's predictions of the runs' last step from a fit to earlier evaluations only: `distance`
+    is log(last step / last fitted step), losses are (n, d).
     """
 
     distance: float
@@ -99,14 +99,14 @@ class Shortened:
     of_all: np.ndarray  # by the law that knows all evaluations
 
     def rate(self, target: np.ndarray | None) -> np.ndarray:
-        """How far each run's log loss moves for a unit of log(steps), (n, d) or (n,)."""
+        """The error of each run's log loss per unit of log(steps), (n, d) or (n,)."""
         moved = np.log(picked(self.losses, target) / picked(self.of_all, target)) / self.distance
         return np.where(np.isfinite(moved), moved, 0.0)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A law's errors on the runs that it was refitted without: n runs, d loss domains."""
+    """A law's errors on left-out runs: n runs, d loss domains."""
 
     fitted: dict
     refitted: list[dict]  # one without each group of runs
@@ -119,15 +119,15 @@ class LeftOut:
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviation (d,) of log(observed / predicted), and its degrees of freedom.
 
-        s_i^2 = (n rms_i^2 + 4 mean rms^2) / (n + 4): a domain's own few errors are drawn to the
-        mean over losses, or over metrics.
+        s_i^2 = (n rms_i^2 + 4 mean rms^2) / (n + 4): a domain's few errors are shrunk to the mean
+        over losses, or over metrics.
         """
         errors = np.log(self.observed / self.predicted)
         runs = np.isfinite(errors).sum(axis=0)
         return np.sqrt(drawn_together(errors**2, self.fitted)), runs + BORROWED - 1
 
     def outlier(self) -> str:
-        """A sentence that names the run with the largest error, where it is OUTLYING times the
+        """A sentence on the run with the largest error, where that is above OUTLYING times the
         median of its loss domain and of all, and above SLIP; else nothing.
         """
         errors = np.abs(np.log(self.observed / self.predicted))
@@ -144,8 +144,8 @@ class LeftOut:
         )
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
-        """Likewise of the average by weights (d,), over the runs in which every loss that weighs
-        was observed; NaN where fewer than two have them all.
+        """The same for the average by weights (d,), over the runs in which every weighted loss was
+        observed; NaN with fewer than two such runs.
         """
         errors = np.log(average(self.observed, target) / average(self.predicted, target))
         errors = errors[np.isfinite(errors)]
@@ -154,12 +154,12 @@ class LeftOut:
         return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
 
     def excess(self, shares: np.ndarray, step: int, target: np.ndarray | None) -> np.ndarray:
-        """Variance of a log loss at mixtures (k, m) beyond that of the errors: of those far from
-        the runs the refits disagree.
+        """Additional variance of a log loss at mixtures (k, m) far from the runs, where the refits
+        disagree.
 
-        The jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, less its mean
-        over the runs themselves, 0 where that is below; and what is not known of domains that no
-        run trains on (transfer/unseen.py), whose errors are taken to go together in an average.
+        It is the jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, minus
+        its mean over the runs, at least 0; plus the variance for domains that no run trains on
+        (transfer/unseen.py), whose errors are taken as perfectly correlated in an average.
         """
         logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
         variance = (len(logs) - 1) * logs.var(axis=0)
@@ -168,12 +168,12 @@ class LeftOut:
         return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new**2
 
     def ahead(self, step: float, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
-        """Half the width of the t-interval of what the curve over steps misses of a log loss beyond
-        the last step fitted; `between` mixtures what all runs share cancels.
+        """Half the width of the t-interval of the error of the curve over steps in a log loss
+        beyond the last fitted step; `between` mixtures the error common to all runs cancels.
 
         The rate of each shortened fit is the root mean square over runs, or the standard deviation
-        `between` them. Few fits determine a domain's rate: as in `spread` it is shrunk to the mean
-        over domains.
+        `between` them. Since there are few fits, a domain's rate is shrunk to the mean over
+        domains, as in `spread`.
         """
         distance = np.log(step / self.fitted["steps"][-1])
         if distance <= 0 or not self.shortened:
@@ -189,26 +189,26 @@ class LeftOut:
         self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float, between: bool = False
     ) -> np.ndarray:
         """Half the width of the t-interval of a log loss at mixtures (k, m), of each loss domain or
-        of their average; `between` mixtures without what the curve over steps misses of all alike.
+        of their average; `between` mixtures without the common error of the curve over steps.
         """
         deviation, freedom = self.spread() if target is None else self.spread_of_average(target)
         of_runs = stdtrit(freedom, (1 + level) / 2) * np.sqrt(deviation**2 + self.excess(shares, step, target))
         return np.hypot(of_runs, self.ahead(step, target, level, between))
 
     def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
-        """Low and high of what is `picked` at mixtures (k, m), where the law guesses `guess`."""
+        """Low and high of the `picked` losses at mixtures (k, m) with predictions `guess`."""
         width = self.width(shares, step, target, level)
         return guess * np.exp(-width), guess * np.exp(width)
 
     def ends_of_gain(self, guess: np.ndarray, pair: np.ndarray, step: int, target: np.ndarray, level: float):
-        """Low and high of the average loss at the first of mixtures (2, m) less the second."""
+        """Low and high of the average loss at the first of mixtures (2, m) minus the second."""
         nats = np.sqrt(np.sum((self.width(pair, step, target, level, between=True) * guess) ** 2))
         gain = guess[0] - guess[1]
         return gain - nats, gain + nats
 
 
 def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
-    """Means (d,) of squares (n, d), each drawn to the mean over its kind: losses, or metrics."""
+    """Means (d,) of squares (n, d), each shrunk to the mean over its kind, losses or metrics."""
     seen = np.isfinite(squares)
     runs, sums = seen.sum(axis=0), np.where(seen, squares, 0.0).sum(axis=0)
     means = np.divide(sums, runs, out=np.full(len(runs), np.nan), where=runs > 0)
@@ -221,15 +221,15 @@ def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
 
 
 def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False) -> LeftOut:
-    """Errors at `step`, or at the last step observed where none was observed at it, of the law
-    refitted without each run. What later steps add is known where `step` is one, or with `ahead`.
+    """Errors of the law refitted without each run, at `step`, or at the last observed step where
+    `step` was not observed. With `ahead`, or a later `step`, shortened fits are included.
 
-    Beyond `most_refits` of the law runs are left out in as many random groups. Errors: fewer runs
-    than three.
+    Above the law's `most_refits` runs are left out in that many random groups. Errors: fewer than
+    three runs.
     """
     n = enough(observed)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
-    # A mixture that was run at several sizes is left out of all.
+    # A mixture that was run at several sizes is left out at all of them.
     names = list(dict.fromkeys(observed.mixtures))
     count = min(len(names), LAWS[fitted["law"]].most_refits)
     groups = np.arange(len(names))
@@ -249,10 +249,10 @@ def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = Fals
 
 
 def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) -> tuple[Shortened, ...]:
-    """The law fitted without the last quarter, half and three quarters of all evaluations, three
-    being left; none of a law without a curve over steps.
+    """The law fitted without the last quarter, half and three quarters of all evaluations, where at
+    least three are left; none for a law without a curve over steps.
 
-    A loss that no earlier step has, as a metric of the last, is kept.
+    A loss that was observed at no earlier step, such as a metric at the last one, is kept.
     """
     steps, law = observed.steps, LAWS[fitted["law"]]
     if not law.over_steps or "rows" in fitted or len(steps) <= LEAST_STEPS:
@@ -270,7 +270,7 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
 
 
 def enough(observed: Observations) -> int:
-    """The number of runs. Errors: fewer than three, of which none can be left out or drawn."""
+    """The number of runs. Errors: fewer than three, which are too few to leave out or resample."""
     if (n := len(observed.mixtures)) < 3:
         raise InputError(
             f"the law was fitted to {n} mixtures: intervals need three or more, since they come from drawing among runs."
@@ -289,19 +289,19 @@ def intervals(
     """Estimate, low and high of every quantity, in the columns of INTERVALS.
 
     From the left-out errors, t-intervals of a new run: `loss` of each of the mixtures at the step
-    per loss domain; `average_loss`, the plain mean over them; of the optimum of the fitted law
-    itself `optimum_loss` per loss domain, `optimum_average_loss`, and `gain`, that of `baseline`
-    less that, both averaged by the weights of the optimum; `worst_ratio` of minimax. `ahead`: half
-    the width of a log loss per unit of log(steps) beyond the last step fitted, and of the weighted
-    average. Coefficients (alpha, beta, ... per loss domain) and `proportion` of each domain in the
-    optimum: the central `level` of the refits, absent without these. A number that the law does not
-    define is null, and so is an interval without two runs.
+    per loss domain; `average_loss`, the plain mean over them; of the fitted law's optimum
+    `optimum_loss` per loss domain, `optimum_average_loss`, and its `gain` over `baseline`, both
+    with the weights of the optimum; `worst_ratio` of minimax. `ahead`: half the width of a log loss
+    per unit of log(steps) beyond the last fitted step, and of the weighted average. Coefficients
+    (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum: the central
+    `level` of the refits, absent without refits. Undefined numbers, and intervals with fewer than
+    two runs, are null.
     """
     fitted, step, best = sought.fitted, sought.step, sought.shares()
     target = sought.objective.target(fitted)
 
     def losses_at(shares, target):
-        """Estimate, low and high of what is picked from the losses at mixtures (k, m)."""
+        """Estimate, low and high of the picked losses at mixtures (k, m)."""
         guess = picked(losses_of([fitted], shares, step)[0], target)
         return guess, *left.ends(guess, shares, step, target, level)
 
@@ -358,14 +358,14 @@ def _coefficient(fitted: dict, domain: str, name: str) -> float | None:
 
 
 def _worst_ratio(sought: Sought, shares: np.ndarray, left: LeftOut, level: float) -> tuple[float, float, float]:
-    """Estimate, low and high of the worst part of minimax at a mixture (m,): with the widths of the
-    losses at it and at the reference, each domain's own, as for a gain.
+    """Estimate, low and high of the worst part of minimax at a mixture (m,), from each domain's
+    widths of the losses at it and at the reference, as for a gain.
     """
     goal = sought.goal
     ratios = goal.rows @ goal.predicted(shares)
     columns = [sought.fitted["loss_domains"].index(name) for name in goal.names]
     widths = left.width(np.array([shares, goal.reference]), sought.step, None, level)[:, columns]
-    # Of a family the mean of its domains' widths: their errors are taken to go together.
+    # A family has the mean of its domains' widths: their errors are taken as correlated.
     members = goal.rows[ratios.argmax()] > 0
     width = np.sqrt((widths**2).sum(axis=0))[members].mean()
     return ratios.max(), ratios.max() * np.exp(-width), ratios.max() * np.exp(width)

@@ -1,4 +1,4 @@
-"""The objective of a mixture and its reference; averages of losses by weights."""
+"""The objective of an optimum and its reference; weighted averages of losses."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ def _text(one: object) -> bool:
     return isinstance(one, str)
 
 
-# By key of --objective: whether a value is what it needs, and that in words
+# For each key of --objective: a check of its value, and the requirement in words
 NUMBERS = (lambda one: _block(one, _number), "a JSON object of numbers")
 AMOUNT = (lambda one: _number(one, 0), "a finite number, 0 or more")
 TYPES = {
@@ -57,14 +57,15 @@ TYPES = {
 
 @dataclass(frozen=True)
 class Objective:
-    """weighted: the least weighted average of losses. minimax: the least worst ratio to the
-    reference's losses. no_worse_than: weighted, with no loss above (1 + margin) of the reference's.
+    """weighted: minimise the weighted average of losses. minimax: minimise the worst ratio to the
+    reference's losses. no_worse_than: weighted, with no loss above (1 + margin) times the
+    reference's.
 
-    That is for a model at which log effects are `carry` times those of the law, whose own error is
-    a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see `limits`. With a
-    `vocabulary`, `carry` is foretold by the law, see `growth_by`.
+    The constraint is for a model whose log effects are `carry` times those of the law, and includes
+    the law's error as a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see
+    `limits`. With a `vocabulary` the law predicts `carry`, see `growth_by`.
 
-    `weights` are of the families where there are some, else of the loss domains.
+    `weights` are those of the families if there are any, else of the loss domains.
     """
 
     kind: str = "weighted"
@@ -79,23 +80,23 @@ class Objective:
 
     @property
     def plain(self) -> bool:
-        """Whether it is a weighted average alone, which needs no search under constraints."""
+        """Whether it is a weighted average without constraints."""
         return self.kind == "weighted" and not self.marginals
 
     def limits(self, fitted: dict, names: Sequence[str]) -> np.ndarray:
-        """Ratios (d,) over the reference's loss that are allowed by the law: where the margin is
-        smaller than the width, 1, which the reference itself keeps.
+        """Allowed ratios (d,) to the reference's losses; 1, which the reference satisfies, where
+        the margin is smaller than the width.
 
-        The width is `confidence` of the 90 % quantile of the error of a difference of two left-out
-        mixtures; 0 of a law that does not record its errors.
+        The width is `confidence` times the 90 % quantile of the error of a difference of two
+        left-out mixtures; 0 for a law that does not record its errors.
         """
         width = self.confidence * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
         return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.growth_by(fitted))
 
     def growth_by(self, fitted: dict) -> float:
-        """`carry`, or what a law over sizes foretells of it (`growth`): from the reference's mean
-        loss at the largest size with runs that show its own effects, and at the run that the law is
-        read at. Errors: a law of one size.
+        """`carry`, or the prediction of a law over sizes (`growth`) from the reference's mean loss
+        at the largest size with enough runs to fit nu, and at the run to which the law is set.
+        Errors: a law of one size.
         """
         if self.vocabulary is None:
             return self.carry
@@ -115,7 +116,7 @@ class Objective:
         return growth([*(float(losses.mean()) for losses in both), self.vocabulary])
 
     def domain_weights(self) -> dict[str, float]:
-        """Weights by loss domain; empty where all weigh the same."""
+        """Weights by loss domain; empty where all are equal."""
         return by_domain(self.weights, self.families)
 
     def target(self, fitted: dict) -> np.ndarray:
@@ -137,7 +138,7 @@ class Objective:
 
 
 def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -> np.ndarray:
-    """Proportions (m,) in the order of `domains`; one that is left out has 0."""
+    """Proportions (m,) in the order of `domains`; missing domains have 0."""
     strange = [name for name, share in shares.items() if share > 0 and name not in domains]
     if strange:
         raise InputError(f"{what} trains on {strange[0]!r}, which the law does not know: {', '.join(domains)}.")
@@ -150,11 +151,10 @@ def mixture_of(shares: Mapping[str, float], domains: Sequence[str], what: str) -
 def objective_of(
     given: str | None, weights: Mapping[str, float] | None = None, reference: Path | str | None = None
 ) -> Objective:
-    """The objective of `--objective`, a kind or the JSON of a config's block, whose own weights
-    stand before `--weights`, and whose reference behind `--reference`.
+    """The objective of `--objective`, a kind or the JSON of a config's block. Its weights override
+    `--weights`; `--reference` overrides its reference.
 
-    Errors: an unknown kind or key, a value that its key cannot have, no reference where one is
-    needed.
+    Errors: an unknown kind or key, an invalid value, no reference where one is needed.
     """
     block = {"kind": "weighted"} | objective_block(given or "weighted")
     kind, families, carry = block["kind"], block.get("families", {}), block.get("carry", 1.0)
@@ -183,13 +183,13 @@ def objective_of(
 
 
 def growth(carry: float | Sequence[float]) -> float:
-    """By how much log effects of mixtures grow: the number itself, or foretold from the loss of the
-    reference at the small and at the large model, and the vocabulary V:
+    """The factor of log effects of mixtures from small to large models: the number itself, or a
+    prediction from the reference's loss at the small and at the large model, and the vocabulary V:
 
         nu = log(ln V / L_large) / log(ln V / L_small)
 
-    What a mixture leaves out stays near the loss of a guess, ln V, while the reference falls.
-    Errors: not one number or three, losses above that of a guess, nu below LEAST_CARRY.
+    The loss on a domain that is left out stays near that of a uniform guess, ln V, while the
+    reference's falls. Errors: not one number or three, losses above ln V, nu below LEAST_CARRY.
     """
     numbers = [carry] if isinstance(carry, int | float) else list(carry)
     if len(numbers) == 3 and min(numbers) > 0 and max(numbers[:2]) < np.log(numbers[2]):
@@ -220,7 +220,7 @@ def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:
 
 
 def objective_block(text: str) -> dict:
-    """A kind, the JSON of a block, or a file of it."""
+    """The block from a kind, from JSON, or from a JSON file."""
     if text.lstrip().startswith("{"):
         block = parsed_json(text, "--objective")
     elif text.endswith(".json"):
@@ -237,7 +237,7 @@ def objective_block(text: str) -> dict:
 
 
 def check_one_unit(fitted: dict) -> None:
-    """Errors: the law is of losses and of metrics, which have no common average."""
+    """Errors: the law has losses and metrics, which have no common average."""
     metrics = fitted.get("metrics", [])
     if metrics and len(metrics) < len(fitted["loss_domains"]):
         raise InputError(
@@ -247,13 +247,12 @@ def check_one_unit(fitted: dict) -> None:
 
 
 def defined(number: float) -> float | None:
-    """The number; None where it is not finite: a law does not define it."""
+    """The number; None where it is not finite."""
     return float(number) if np.isfinite(number) else None
 
 
 def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray:
-    """Weights (d,) of the loss domains: all 1 where none are given; a domain left out of those
-    given weighs 0.
+    """Weights (d,) of the loss domains: all 1 by default; a domain missing in `weights` has 0.
 
     Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
     among losses.

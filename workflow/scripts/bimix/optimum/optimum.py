@@ -1,5 +1,5 @@
-"""The best mixture of a fitted law at a step by an objective (paper Sec. 6.3): a convex program
-where the law's losses are convex, else by search.
+"""The optimum of a fitted law at a step by an objective (paper Sec. 6.3): by a convex program where
+the law's losses are convex, else by search.
 """
 
 import argparse
@@ -25,12 +25,12 @@ Tokens = Mapping[str, float]  # there are of each domain
 
 
 class Unattainable(InputError):
-    """No mixture within the bounds holds the objective's constraints."""
+    """No mixture within the bounds satisfies the objective's constraints."""
 
 
 @dataclass(frozen=True)
 class Best:
-    """The mixture (m,), its objective, and what certifies it: by a search there is no gap."""
+    """The mixture (m,), its objective value, and its duality gap; a search gives no gap."""
 
     shares: np.ndarray
     value: float
@@ -40,7 +40,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Sought:
-    """A law read at a run, and what its best mixture is sought by."""
+    """A law at a run, and the objective, bounds and centre of its optimum."""
 
     fitted: dict
     step: int
@@ -53,7 +53,7 @@ class Sought:
 
     @classmethod
     def of(cls, options: argparse.Namespace, fitted: dict, step: int) -> "Sought":
-        """By the flags of bounds, objective, centre and run. Errors: unknown names, no mixture."""
+        """From flags for bounds, objective, centre, run. Errors: unknown names, no mixture."""
         fitted, objective = fitted | {"strengths": strengths_of(options)}, asked_objective(options)
         objective.target(fitted)  # names that are not known are refused before anything is read at the run
         pools, parameters = pools_of(options), getattr(options, "parameters", None)
@@ -72,17 +72,17 @@ class Sought:
         return best(self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 
     def shares(self, fitted: dict | None = None) -> np.ndarray:
-        """The mixture (m,) of the law, or of a refit of it."""
+        """The optimum (m,) of the law, or of a refit of it."""
         return best_shares(fitted or self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 
 
 def best(
     fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
 ) -> Best:
-    """The mixture within the bounds that the objective is least at.
+    """The mixture within the bounds that minimises the objective.
 
-    Errors: those of `optimum`; a constraint that no mixture holds, with the domain; another
-    objective of a law that is searched; a size at which losses are not convex.
+    Errors: those of `optimum`; a constraint that no mixture satisfies, with the domain; another
+    objective than `weighted` for a searched law; a size at which losses are not convex.
     """
     law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
     if objective.plain or not goal.convex:
@@ -99,7 +99,7 @@ def best(
 
 
 def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
-    """The goal. Errors: of such a law no optimum by it can be found."""
+    """The goal. Errors: the law's optimum by this objective cannot be computed."""
     if LAWS[fitted["law"]].optimum == "searched" and not objective.plain:
         raise InputError(
             f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
@@ -120,7 +120,7 @@ def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
 
 
 def checked(found: Solved) -> Solved:
-    """An optimum. Errors: another mixture may be better, or a constraint is missed."""
+    """The optimum. Errors: the duality gap is too large, or a constraint is violated."""
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
@@ -152,10 +152,10 @@ def optimum(
     """Proportions (m,), in the order of the law's domains, with the least weighted sum of predicted
     losses at `step` within the bounds.
 
-    `weights` per loss domain; none given is the paper's: all 1 (Eq. 15 sums and calls it an
-    average: the optimum is the same). A domain left out of them has weight 0, and its loss need not
-    be defined at the optimum. RegMix simulates around the shares of `tokens`, and Olmix stays near
-    them; where they are not known, near the mean of the fitted mixtures.
+    `weights` per loss domain; by default all 1 as in the paper (the sum of Eq. 15 has the same
+    optimum as the average). A domain missing in them has weight 0, and its loss need not be defined
+    at the optimum. RegMix simulates around the shares of `tokens`, and Olmix is penalised by the
+    distance from them; where they are not known, the mean of the fitted mixtures replaces them.
 
     Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
     """
@@ -176,7 +176,7 @@ def optimum(
 
 
 def enough_runs(fitted: dict) -> None:
-    """Errors: fewer runs than the optimum of the law needs."""
+    """Errors: fewer runs than the law's optimum needs."""
     law, m = LAWS[fitted["law"]], len(fitted["domains"])
     least = law.least_runs(m)
     if law.refuses_few and len(fitted["mixtures"]) < least:
@@ -187,7 +187,7 @@ def enough_runs(fitted: dict) -> None:
 
 
 def certificate(goal: Goal, shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Best:
-    """A mixture without constraints but its bounds, with its gap."""
+    """The certificate of a mixture that has no constraints besides bounds."""
     return _as_best(goal, certified(goal.program(), shares, None, lower, upper))
 
 
@@ -198,7 +198,7 @@ def _as_best(goal: Goal, found: Solved) -> Best:
 
 
 def _feasible(goal: Goal, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """The mixture that misses the constraints least. Errors: it misses one."""
+    """The mixture that violates the constraints least. Errors: it violates one."""
     found = solve(goal.program(only_feasible=True), lower, upper)
     if found.value <= 0:
         return found.shares
@@ -218,11 +218,11 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
 
 
 def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None) -> np.ndarray:
-    """The mean (m,) of the best simulated mixtures that hold the constraints; where it does not
-    hold them itself, the best of them. Errors: none holds them.
+    """The mean (m,) of the best simulated mixtures that satisfy the constraints; the best of them
+    where the mean violates one. Errors: none satisfies them.
     """
     fitted = goal.fitted
-    # Without tokens around the shares whose draws have the mean of the mixtures fitted.
+    # Without tokens, around the shares whose draws have the mean of the fitted mixtures.
     centre = mean_seen(fitted) ** (1 / TEMPERATURE) if tokens is None else token_shares(fitted, tokens)
     drawn = simulate(centre, lower, upper, fitted.get("strengths", STRENGTHS))
     excess = goal.excess(drawn)
@@ -238,7 +238,7 @@ def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens 
 
 
 def token_shares(fitted: dict, tokens: Tokens) -> np.ndarray:
-    """Shares (m,) of the tokens there are. Errors: a domain without tokens."""
+    """Token shares (m,). Errors: a domain without tokens."""
     missing = [domain for domain in fitted["domains"] if not tokens.get(domain)]
     if missing:
         raise InputError(
@@ -255,7 +255,7 @@ def mean_seen(fitted: dict) -> np.ndarray:
 
 
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
-    """The objective with weight x KL(r || shares) added, as Olmix has it: convex where it was."""
+    """The objective plus weight x KL(r || shares), as in Olmix, which preserves convexity."""
 
     def at(r):
         value, gradient, hessian = objective(r)

@@ -1,8 +1,8 @@
-"""The mixtures at which of two averages of losses neither falls without the other rising.
+"""The Pareto front of two averages of losses.
 
-Where the laws are convex each such mixture is the least weighted sum of the two, at some weights.
-Which: those of the chord between two neighbours, where their distance is largest (Cohon, Church and
-Sheer 1979, doi 10.1029/WR015i005p01001).
+Where the laws are convex, each mixture on the front minimises a weighted sum of the two. The
+weights are those of the chord between the two most distant neighbours found so far (Cohon, Church
+and Sheer 1979, doi 10.1029/WR015i005p01001).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ from bimix.optimum.objective import Objective, average, target_weights
 from bimix.optimum.optimum import Sought
 from bimix.tables import read_numbers
 
-# The ends weigh the other objective so much: with 0 any mixture of the best ones would do, also one
-# that is worse than it need be.
+# The weight of the other objective at the ends: with 0 a mixture that is not on the front could tie
+# with the best ones.
 END = 0.01
 NOTHING = 1e-9  # of the front's length: neighbours so near are one point
 
@@ -28,8 +28,8 @@ NOTHING = 1e-9  # of the front's length: neighbours so near are one point
 def front(
     sought: Sought, first: Mapping[str, float], second: Mapping[str, float], points: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mixtures (k, m) and both averages (k, 2), from the best of the first to the best of the
-    second; k is `points`, or fewer where the front has no more.
+    """Mixtures (k, m) and both averages (k, 2), from the optimum of the first to that of the
+    second; k is `points`, or fewer where the front has fewer.
 
     `first` and `second`: weights by loss domain. Errors: those of `optimum`, fewer points than two.
     """
@@ -54,8 +54,8 @@ def front(
 
 
 def _between(found: list, best: Callable, points: int) -> list:
-    """The points in their order, more of them until there are enough or none are apart."""
-    # each loss in units of its own range along the front: they may be of different scales
+    """The sorted points, with points added until there are enough or all gaps are closed."""
+    # each loss in units of its range along the front, since their scales may differ
     unit = np.maximum(np.abs(found[0][1] - found[1][1]), 1e-300)
     done: set[int] = set()  # the left ends, by identity, of chords between which there is nothing
     while len(found) < points:
@@ -81,10 +81,10 @@ def _dominates(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 def weights_of(text: str, families: Mapping[str, Sequence[str]], fitted: dict) -> dict[str, float]:
-    """The weights by loss domain of one of the two objectives: the name of a family or of a loss
-    domain, or the JSON of weights.
+    """The weights by loss domain of one of the two objectives, from the name of a family or of a
+    loss domain, or from JSON.
 
-    Errors: no such name.
+    Errors: an unknown name.
     """
     if text.lstrip().startswith("{"):
         return read_numbers(text)

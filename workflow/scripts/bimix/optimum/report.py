@@ -1,8 +1,8 @@
-"""What is said of a best mixture besides its proportions: its objective and the reference's, what
-certifies it, and how far it lies from the runs: by domain, from the nearest, from their hull.
+"""The report on an optimum: its objective value and the reference's, its certificate, and its
+distance from the runs: by domain, from the nearest run, from their convex hull.
 
 Distances are total variations, half the sum of absolute differences: the share of the mixture that
-would have to be moved.
+would have to move.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ NO_BETTER = 1e-4  # of the reference's losses: below it minimax has found nothin
 
 @dataclass(frozen=True)
 class Support:
-    """outside: {domain: share above the most, or below the least, that a run had}."""
+    """outside: {domain: share above the largest, or below the least, of any run}."""
 
     outside: dict[str, float]
     nearest: str
@@ -34,7 +34,7 @@ class Support:
     hull_distance: float
 
     def sentence(self) -> str:
-        """A warning where the mixture is no mean of the runs; else nothing."""
+        """A warning where the mixture is outside the hull of the runs; else nothing."""
         if self.hull_distance <= OUTSIDE:
             return ""
         beyond = ", ".join(f"{name} {share:+.4f}" for name, share in self.outside.items())
@@ -46,7 +46,7 @@ class Support:
 
 
 def support(shares: np.ndarray, runs: np.ndarray, domains: Sequence[str], names: Sequence[str]) -> Support:
-    """Of a mixture (m,) among runs (n, m), called `names`."""
+    """The support of a mixture (m,) by runs (n, m), called `names`."""
     above, below = shares - runs.max(axis=0), shares - runs.min(axis=0)
     beyond = np.maximum(above, 0) + np.minimum(below, 0)
     distances = 0.5 * np.abs(runs - shares).sum(axis=1)
@@ -56,7 +56,7 @@ def support(shares: np.ndarray, runs: np.ndarray, domains: Sequence[str], names:
 
 
 def hull_distance(shares: np.ndarray, runs: np.ndarray) -> float:
-    """The least total variation of a mixture (m,) from a mean of runs (n, m): a linear program.
+    """The distance of a mixture (m,) from the hull of runs (n, m), by a linear program.
 
     min 1/2 sum_j s_j where -s <= runs' w - r <= s, w >= 0, sum w = 1.
     """
@@ -78,7 +78,7 @@ def hull_distance(shares: np.ndarray, runs: np.ndarray) -> float:
 
 
 def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
-    """Distance of a mixture from the mixtures of a tidy table that the law was fitted to."""
+    """The support of a mixture by the fitted mixtures in a tidy table."""
     names, runs = proportions_of(read_table(table), tuple(fitted["domains"]), str(table))
     used = [number for number, name in enumerate(names) if name in set(fitted["mixtures"])]
     return support(shares, runs[used], fitted["domains"], [names[number] for number in used])
@@ -87,10 +87,10 @@ def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
 def further_epochs(
     fitted: dict, shares: np.ndarray, pools: Mapping[str, float] | None, run_tokens: float | None
 ) -> dict[str, dict[str, float | None]]:
-    """{domain: {"epochs", "most_fitted"}} where a mixture (m,) reads a domain more than once, and
-    more often than any fitted run did; most_fitted None where that is not known.
+    """{domain: {"epochs", "most_fitted"}} where a mixture (m,) reads a domain for more than one
+    epoch and for more than any fitted run did; most_fitted None where that is not known.
 
-    A law has not seen what such repetition does, whether it counts repeated text or not.
+    There the law extrapolates, even if it models repetition.
     """
     if not pools or not run_tokens:
         return {}
@@ -158,8 +158,8 @@ def report(
 
 
 def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:
-    """The lines that a script prints of a best mixture: its average loss, what certifies it where
-    `reported` is given, losses that are not defined, each domain's share.
+    """The lines to print about an optimum: its average loss, the report if `reported` is given,
+    undefined losses, each domain's share.
     """
     fitted, step, shares = sought.fitted, sought.step, found.shares
     losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
@@ -201,7 +201,7 @@ def promised(margin: float, carry: float, held: Sequence[float], model: str = ""
 
 
 def sentences(written: Mapping) -> list[str]:
-    """Lines of a report for a script to print, after the average loss."""
+    """The lines of a report to print after the average loss."""
     asked = written["objective"]
     names = {
         "weighted": "weighted average",

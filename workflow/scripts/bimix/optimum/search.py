@@ -1,11 +1,11 @@
-"""Optima of laws that are not convex, which nothing certifies: descents from many starts, and
-RegMix's simulation.
+"""Optima of laws that are not convex, without certificates: descents from many starts, and RegMix's
+simulation.
 
-RegMix (Liu et al.) draws many mixtures as a swarm is drawn and averages those predicted best: trees
-are constant between their splits, so there is nothing to descend, and the average blurs their
-steps. The released notebook draws otherwise: 100,000 of one Dirichlet(token shares), without
-strengths, temperature or rejections. On RegMix's own 512 runs the optimum has Pile-CC at 0.904
-here, its released mixture at 0.870.
+RegMix (Liu et al.) draws many mixtures like a swarm and averages those with the best predictions:
+trees are piecewise constant and have no gradient, and the average smooths their steps. The released
+notebook draws 100,000 from one Dirichlet(token shares), without concentrations, temperature or
+rejections. On RegMix's own 512 runs the optimum has Pile-CC at 0.904 here, its released mixture at
+0.870.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ def searched(objective: Callable, centre: np.ndarray, lower: np.ndarray, upper: 
     """The best mixture (m,) found within the bounds; `objective` of (m,) gives value and gradient
     (m,).
 
-    SLSQP descends from `centre` and from the best of 2,000 draws. Nothing certifies that no better
-    mixture is left.
+    SLSQP descends from `centre` and from the best of 2,000 draws. There is no certificate of global
+    optimality.
     """
     draw = np.random.default_rng(0)
     m = len(lower)
@@ -42,7 +42,7 @@ def searched(objective: Callable, centre: np.ndarray, lower: np.ndarray, upper: 
 
 
 def descent(objective: Callable, start: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Where SLSQP ends from a start, put back within the bounds; the start where that is better."""
+    """The end of SLSQP from a start, projected into the bounds; the start where that is better."""
     level = max(abs(objective(start)[0]), 1e-300)
 
     def scaled(r):
@@ -65,7 +65,7 @@ def descent(objective: Callable, start: np.ndarray, lower: np.ndarray, upper: np
 def simulate(
     token_shares: np.ndarray, lower: np.ndarray, upper: np.ndarray, between: Sequence[float] = draws.STRENGTHS
 ) -> np.ndarray:
-    """Mixtures (n, m) of `draws.mixture` within bounds; n is 100,000, or what they leave."""
+    """Mixtures (n, m) of `draws.mixture` within bounds; n is 100,000, less rejected ones."""
     kept, found = [], 0
     for turn in range(ROUNDS):
         drawn = draws.simulated(token_shares, SIMULATED, turn, between)

@@ -1,11 +1,11 @@
-"""Solvers of convex problems in a mixture: proportions r (m,) that sum to 1, within bounds.
+"""Solvers of convex problems over mixtures: proportions r (m,) that sum to 1, within bounds.
 
 `power_sum_optimum`   sums of negative powers, by a root find in one number
 `minimum`             a smooth convex function, by Newton steps (primal-dual interior point); ten
                       times faster than SLSQP at 100 domains
 `solve`               with constraints and minimax parts, by SciPy's SLSQP
 
-`certified` bounds from below what any of them finds, and depends on none.
+`certified` gives a lower bound on the optimal value, whatever the solver.
 """
 
 from collections.abc import Callable
@@ -37,8 +37,8 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
 
     Convex; stationary at r_i = (a_i K_i / mu)^(1/(1 + a_i)), clipped to its bounds (water-filling).
     sum r(mu) falls with mu, so mu is the root of sum r(mu) = 1, found in log mu by Newton steps
-    kept inside a bracket. Domains with a_i K_i = 0 gain nothing: they stay at their lower bound
-    unless the others are full, and then share the rest in proportion to their room.
+    within a bracket. Domains with a_i K_i = 0 stay at their lower bound unless the others are at
+    their upper bounds, and then share the remainder in proportion to their ranges.
     """
     lower, upper = np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
     slope = gains * exponents
@@ -57,8 +57,8 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
     shift = np.log(slope[useful]) * power
     with np.errstate(divide="ignore"):
         low_log, high_log = np.log(low), np.log(high)
-    # At `left` all are at their upper bound or the sum is above the target; at `right` the other
-    # way round.
+    # At `left` all are at their upper bound or the sum is above the target; at `right` all are at
+    # their lower bound or the sum is below it.
     left = np.min((shift - np.minimum(high_log, 0)) / power)
     right = np.max((shift - np.log(low + room / (2 * len(low)))) / power)
     mu = 0.5 * (left + right)
@@ -74,7 +74,7 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
             break
         free = (raw > low_log) & (raw < high_log)
         descent = (shares * power)[free].sum()
-        # Newton on log(sum of the free shares), which is nearly a line in log mu.
+        # Newton steps on log(sum of the free shares), which is nearly linear in log mu.
         moving = shares[free].sum()
         wanted = moving - excess
         step = np.log(moving / wanted) * moving / descent if descent > 0 and wanted > 0 else np.inf
@@ -86,7 +86,7 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
 
 
 def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Put the last rounding of the sum on the shares that are free to take it."""
+    """Correct the rounding error of the sum in shares that are not at bounds."""
     gap = 1 - shares.sum()
     free = (shares > lower) & (shares < upper)
     if free.any():
@@ -95,18 +95,18 @@ def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
     return shares
 
 
-# Rows (q, m) and their sums (q,): equalities that a mixture keeps besides its sum of 1.
+# Rows (q, m) and their sums (q,): equality constraints besides the sum of 1.
 Kept = tuple[np.ndarray, np.ndarray]
 
 
 def minimum(objective: Callable, lower: np.ndarray, upper: np.ndarray, kept: Kept | None = None) -> np.ndarray:
-    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1, and what is `kept`;
+    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1, and the equalities `kept`;
     objective returns value, gradient (m,) and Hessian (m, m).
 
     Newton steps on the KKT conditions gradient - mu - y + z = 0, y (r - lower) = z (upper - r) =
     barrier -> 0, sum r = 1, shortened where their residual does not fall. The distances to the
-    bounds are numbers of their own, so that they keep their digits. At the end the shares at bounds
-    are put there, and plain Newton steps of the others remove what the barrier left.
+    bounds are separate variables, which keeps their precision. At the end shares near bounds are
+    set to them, and plain Newton steps of the others remove the error of the barrier.
     """
     if kept is not None:
         lower, upper, rows, sums = room(lower, upper, kept)
@@ -174,11 +174,11 @@ def _bordered(matrix, rows=None) -> np.ndarray:
 
 
 def room(lower: np.ndarray, upper: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds (m,) in which what is kept leaves every share that they leave room, and independent
-    rows (q, m) and sums (q,) that say the same, the sum of 1 among them.
+    """Bounds (m,) tightened so that the equalities leave every share that is not fixed a range, and
+    independent rows (q, m) and sums (q,) for the same equalities, with the sum of 1.
 
-    A group whose sum is that of its lower bounds, such as 0, has no room: it stays there. Errors:
-    a group cannot have its sum.
+    A group whose sum equals that of its lower bounds, such as 0, is fixed there. Errors: a group
+    cannot have its sum.
     """
     lower, upper = lower.copy(), upper.copy()
     for row, total in zip(kept[0] > 0, kept[1], strict=True):
@@ -194,8 +194,8 @@ def room(lower: np.ndarray, upper: np.ndarray, kept: Kept) -> tuple[np.ndarray, 
 
 
 def interior(lower: np.ndarray, upper: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The mixture (m,) farthest from all of the bounds, of those with these sums: a linear program
-    in it and in the part t of its room that every share keeps from either bound.
+    """The mixture (m,) with these sums that is farthest from all bounds: a linear program in it and
+    in the fraction t of its range by which every share is inside its bounds.
     """
     span, m = upper - lower, len(lower)
     least = np.block([[-np.eye(m), span[:, None]], [np.eye(m), span[:, None]]])
@@ -273,7 +273,7 @@ class Solved(NamedTuple):
     shares: np.ndarray
     multipliers: np.ndarray
     value: float
-    # by how much no mixture within the constraints is better, at most: the duality gap
+    # the duality gap: no feasible mixture is better by more than this
     gap: float
     violation: float  # the largest g of the constraints, 0 where all hold
 
@@ -366,15 +366,14 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
 def certified(
     program: Program, shares: np.ndarray, multipliers: np.ndarray | None, lower: np.ndarray, upper: np.ndarray
 ) -> Solved:
-    """A mixture with the value F + t, and how much better any other can be.
+    """A mixture with the value F + t, and a bound on how much better any other can be.
 
     With any multipliers v >= 0 (None: 0), which sum to 1 where the worst part is minimised, and any
-    point p, F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly.
-    What is left is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j -
-    p_j), rho being the gradient less its best constant. The bound is taken at the mixture and
-    at points towards the centre, as gradients at a share of 0 may be infinite. What is kept, A
-    x = b, adds w.(A x - b) = 0 for any w of either sign: that which leaves least of the
-    gradient.
+    point p, F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly. The
+    gap is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), where
+    rho is the gradient minus its best constant. The bound is computed at the mixture and at points
+    towards the centre, as gradients at a share of 0 may be infinite. Equalities A x = b add w.(A x
+    - b) = 0 for any w; the w that reduces the gradient most is taken.
     """
     if program.kept is not None:
         lower, upper, *_ = room(lower, upper, program.kept)

@@ -1,4 +1,4 @@
-"""What Snakemake plans by: functions of the checked config and a dataset, never of wildcards.
+"""Planning: functions of the checked config and a dataset, never of wildcards.
 
 Imports the standard library only, since each call of Snakemake and each of its jobs waits for it.
 """

@@ -1,5 +1,5 @@
-"""Arrays of SLURM, which the executor plugin 2.8 submits with two faults: checked before the first
-job, since the first of them ends in a call that waits for ever.
+"""Checks SLURM job arrays before the first job, because of two bugs of the executor plugin 2.8, one
+of which makes a call wait for ever.
 """
 
 from bimix.errors import InputError
@@ -11,8 +11,8 @@ def check_arrays(named: str, jobs: list[tuple[str, dict]], at_once: int) -> None
     """Check the rules of `--slurm-array-jobs` against the planned jobs, each by rule and resources.
 
     Errors: more jobs are planned than may be submitted at once (the plugin forgets a ready job
-    while another one of its rule is ready: its issue 473), or jobs of a rule need other resources
-    than their first, by which all of an array are submitted.
+    while another one of its rule is ready: its issue 473), or jobs of a rule need different
+    resources (all of an array are submitted with those of the first).
     """
     if len(jobs) > at_once:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Runs that mixtures are found with, for the plan of costs and the price list."""
+"""The runs of each mixture's search, for the plan of costs and the price list."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
 
 @dataclass(frozen=True)
 class Training:
-    """One training; `what` is a key of ENDED. Two of one run are equal, whatever needs them."""
+    """One training; `what` is a key of ENDED. Trainings of the same run are equal."""
 
     what: str
     model: str
@@ -21,10 +21,10 @@ class Training:
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """Trainings of one kind on one model that a table needs and that no table before it did.
+    """Trainings of one kind on one model that a table needs and no earlier table did.
 
-    `runs` in all, `done` of them that have ended, `kept` weights of earlier steps that
-    they leave on the disk.
+    `runs` in all, of which `done` have finished; `kept`: weights of earlier steps that they leave
+    on the disk.
     """
 
     needed_for: str
@@ -36,8 +36,8 @@ class PlannedRuns:
     kept: int
 
 
-# Where the losses of a training are once it has ended; of a run of a swarm: in the folder of
-# any of its configurations.
+# The losses of a finished training; for a run of a swarm, in the folder of any of its
+# configurations.
 ENDED = {
     "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
     "doremi": "results/{dataset}/reweighting/{model}/doremi/losses.parquet",
@@ -47,8 +47,8 @@ ENDED = {
 
 
 def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = ()) -> list[Training]:
-    """Trainings that a mixture is found with, and those of their mixtures in turn; none of one that
-    is among `found_with`, the mixtures on the way here: Snakemake refuses it.
+    """The trainings of a mixture's search, recursively with those of their mixtures; none for one
+    in `found_with`, the mixtures on the path here: Snakemake refuses such a cycle.
     """
     if mixture in found_with:
         return []
@@ -79,7 +79,7 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
 
 
 def pretrainings(dataset: Dataset, model: str, group: str) -> list[Training]:
-    """The trainings of a group's runs, of each of the models where several are joined."""
+    """The trainings of a group's runs, for each model where several are joined."""
     runs = [run for one in model.split(JOINS) for run in dataset.runs(group, one)]
     return [Training("pretraining", run.model, run.name, dataset.block["training"][run.model]) for run in runs]
 
@@ -91,7 +91,7 @@ def swarm_trainings(dataset: Dataset) -> list[Training]:
 
 
 def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
-    """Trainings that the losses of a group take, and those that its mixtures are found with."""
+    """The trainings of a group's runs, and those of the searches of its mixtures."""
     if group == "swarm":
         yield from swarm_trainings(dataset)
         return
@@ -101,7 +101,7 @@ def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
 
 
 def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
-    """Trainings that the summary needs, and those that the price list needs besides them."""
+    """The trainings that the summary needs, and further ones that the price list needs."""
     optimum, large = dataset.block["optimum"], dataset.large
     held_out = [] if "models" in optimum else dataset.block["held_out"]
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
@@ -134,13 +134,13 @@ def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> Planned
 
 
 def has_ended(dataset: Dataset, training: Training) -> bool:
-    """Whether a training's losses are there."""
+    """Whether a training's losses exist."""
     names = {"dataset": dataset.name, "model": training.model, "name": training.name}
     return any(iglob(ENDED[training.what].format(**{key: escape(name) for key, name in names.items()})))
 
 
 def report_of(dataset: Dataset, training: Training) -> str:
-    """The file that says what a training cost."""
+    """The file with a training's cost."""
     folder, model = dataset.folder, training.model
     if training.what == "swarm":
         return f"{folder}/swarm/{model}/runs.parquet"
@@ -149,7 +149,7 @@ def report_of(dataset: Dataset, training: Training) -> str:
 
 
 def search_reports(dataset: Dataset) -> dict[str, list[str]]:
-    """{mixture: files that say what the runs behind it cost}, none twice or from elsewhere."""
+    """{mixture: files with the costs of its search}, each once, none from outside the dataset."""
     methods = [] if dataset.observed else dataset.groups["methods"]
     trainings = {mixture: searched_with(dataset, mixture) for mixture in methods}
     return {name: list(dict.fromkeys(report_of(dataset, one) for one in own)) for name, own in trainings.items()}
@@ -161,7 +161,7 @@ def report_files(dataset: Dataset) -> list[str]:
 
 
 def design_flags(dataset: Dataset) -> list[str]:
-    """Options of the next runs, as words; without other models the proxy is offered."""
+    """Flags for proposing the next runs; without other models the proxy is offered."""
     design = dataset.block["design"]
     words = ["--count", str(design["count"])]
     if not dataset.observed:
@@ -173,19 +173,19 @@ def design_flags(dataset: Dataset) -> list[str]:
 
 
 def design_models(dataset: Dataset) -> list[str]:
-    """The table of the models that may be proposed: of losses measured elsewhere theirs or none."""
+    """The table of models that may be proposed; an observed dataset may have none."""
     named = dataset.block["design"].get("models")
     return ([named] if named else []) if dataset.observed else [f"{dataset.folder}/plan.csv"]
 
 
 def search_plan(dataset: Dataset) -> list[str]:
-    """Costs of runs, for a search with a budget of FLOPs."""
+    """The table of costs, for a search with a budget in FLOPs."""
     budget = dataset.block["search"].get("budget")
     return [] if budget is None or counts_runs(budget) else [f"{dataset.folder}/plan.csv"]
 
 
 def search_flags(dataset: Dataset) -> list[str]:
-    """A budget of FLOPs as words of a command, of the proxies and next to the large run."""
+    """Flags of a budget in FLOPs: with the proxies and the large run."""
     if not search_plan(dataset):
         return []
     return ["--budget", str(dataset.block["search"]["budget"]), "--large", dataset.large, "--offered", *dataset.proxies]

@@ -1,7 +1,7 @@
-"""A dataset as it is planned: its groups of runs, their recipes, the fits of laws.
+"""A dataset for planning: its groups of runs, their recipes, the fits of laws.
 
-Built of the checked and completed config, which nothing here changes; settings builds it of a
-block on the way there. Paths are relative to the folder of `results`.
+It is a view of the checked and completed config, which it does not change; settings also uses it
+while completing a block. Paths are relative to the folder of `results`.
 """
 
 import functools
@@ -17,8 +17,8 @@ from bimix.plan.sources import Source, source_of
 
 REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
-# Keys of `launch` that every training is given as a resource and by a flag, with what holds where
-# the config does not say; (): a model with a `shape` must.
+# Keys of `launch` that every training gets as a resource and as a flag, with their defaults; (): a
+# model with a `shape` must set it.
 LAUNCHED = {
     "micro_batch": (),
     "loss_chunk": (),
@@ -33,7 +33,7 @@ LAUNCHED = {
 
 @dataclass(frozen=True)
 class Run:
-    """A training of a model; its folder is runs/{model}/{mixture}, or {mixture}@{seed}."""
+    """A training of a model, in the folder runs/{model}/{mixture} or {mixture}@{seed}."""
 
     model: str
     name: str
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Fit:
-    """A law fitted to a group of a model's runs, and the step that its optimum is for."""
+    """A law fitted to a group of a model's runs, and the step of its optimum."""
 
     model: str
     law: str
@@ -53,7 +53,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A dataset of the config, by its name."""
+    """A dataset of the config."""
 
     config: Mapping = field(repr=False)
     name: str
@@ -91,7 +91,7 @@ class Dataset:
 
     @property
     def proxies(self) -> list[str]:
-        """The models that laws are fitted to, the smallest first; one but for laws over sizes."""
+        """The models to which laws are fitted, smallest first; several only for laws over sizes."""
         optimum = self.block["optimum"]
         return optimum.get("models", [optimum["model"]])
 
@@ -102,42 +102,42 @@ class Dataset:
         return f"{self.folder}/mixtures/groups/{group}.parquet"
 
     def brought(self, table: str) -> list[str]:
-        """A table of a dataset of losses measured elsewhere, where it names one."""
+        """A table that an observed dataset names; none otherwise."""
         found = self.block.get("observations", {}).get(table)
         return [] if found is None else [found]
 
     @property
     def reuse(self) -> list[str | dict]:
-        """The sources of older runs under `reuse`; none of a dataset without."""
+        """The sources of older runs under `reuse`, if any."""
         return self.block.get("observations", self.block).get("reuse", [])
 
     def reused_reports(self) -> list[Path]:
-        """The reports of the finished runs under `reuse`: of text those of the fitted model."""
+        """The reports of finished runs under `reuse`; with a corpus only of the fitted model."""
         pattern = f"runs/{'*' if self.observed else self.block['optimum']['model']}/*/run.json"
         folders = [one if isinstance(one, str) else one.get("folder") for one in self.reuse]
         return [path for folder in filter(None, folders) for path in sorted(Path(folder).glob(pattern))]
 
     def reused_runs(self) -> int:
-        """How many older runs join the fit."""
+        """The number of older runs in the fit."""
         tables = [one["losses"] for one in self.reuse if "losses" in one and not isinstance(one, str)]
         return len(self.reused_reports()) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
 
     def before(self, round: str) -> str:
-        """The group of the runs, older ones too, that a round of a search is proposed by."""
+        """The group of runs, with older ones, from which a round of a search is proposed."""
         return f"search_{int(round) - 1}{REUSED if 'reuse' in self.block else ''}"
 
     def losses(self, run: Run) -> str:
         return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
 
     def runs(self, group: str, model: str) -> list[Run]:
-        """Runs of a group: of each mixture the recipe's seed, then `seeds` (mixture@seed)."""
+        """Runs of a group: each mixture with the recipe's seed, then `seeds` (mixture@seed)."""
         usual = self.block["training"][model]["seed"]
         more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
         ends = {"": usual} | {f"@{seed}": seed for seed in more}
         return [Run(model, name + end, name, seed) for name in self.groups[group] for end, seed in ends.items()]
 
     def recipe(self, model: str, run: str) -> dict:
-        """Training settings of a run: the model's or the swarm's, with its own seed."""
+        """Training settings of a run: the model's or the swarm's, with the run's seed."""
         mixture, _, seed = run.partition("@")
         of_swarm = self.block.get("swarm", {}).get("model") == model and mixture in self.groups["swarm"]
         recipe = self.swarm_recipe if of_swarm else self.block["training"][model]
@@ -145,7 +145,7 @@ class Dataset:
 
     @property
     def swarm_recipe(self) -> dict:
-        """Training settings of the runs of a swarm: its model's, but for what `swarm` says."""
+        """Training settings of the runs of a swarm: its model's, overridden by `swarm`."""
         swarm = self.block["swarm"]
         return self.block["training"][swarm["model"]] | swarm.get("training", {})
 
@@ -156,17 +156,17 @@ class Dataset:
 
     @property
     def only_measured(self) -> list[str]:
-        """Domains whose loss is measured and on which nothing trains."""
+        """Domains that are evaluated but not trained on."""
         return sorted(self.block["corpus"].get("validation_only", {}))
 
     def answering_runs(self) -> list[Run]:
-        """The runs of `compare`, which are asked questions, or none."""
+        """The runs of `compare`, which answer questions, or none."""
         downstream = self.block.get("downstream")
         return self.runs("compare", downstream["model"]) if downstream else []
 
     def fit(self, mixture: str) -> Fit | None:
-        """The fit behind an optimum; None of another mixture. Errors: the swarm is missing or too
-        small for the law; the law knows one size alone.
+        """The fit of an optimum; None for another mixture. Errors: the swarm is missing or too
+        small for the law; the law is for one size only.
         """
         if not is_optimum(mixture):
             return None
@@ -185,12 +185,12 @@ class Dataset:
         return f"{self.folder}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
 
     def from_swarm(self, mixture: str) -> bool:
-        """Whether a mixture is the optimum of a law that is fitted to the dataset's swarm."""
+        """Whether a mixture is the optimum of a law fitted to the dataset's swarm."""
         of_law = mixture in SWARM_LAWS and mixture not in self.config["laws"]["optimise"]
         return "swarm" in self.block and (of_law or (mixture.endswith("_swarm") and is_optimum(mixture)))
 
     def swarm_lack(self, mixture: str) -> str | None:
-        """Why the dataset's swarm cannot give a mixture: too few runs for its law; else None."""
+        """The reason why the swarm is too small for a mixture's law; None where it is not."""
         if not self.from_swarm(mixture):
             return None
         domains, runs = len(self.block["domains"]), self.block["swarm"]["runs"]
@@ -200,19 +200,19 @@ class Dataset:
 
     @property
     def optimised_laws(self) -> list[str]:
-        """Laws fitted to the group under `optimum`; of several sizes those over sizes."""
+        """Laws fitted to the group under `optimum`; for several sizes only laws over sizes."""
         several = "models" in self.block["optimum"]
         return [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or not several]
 
     @property
     def resampled_laws(self) -> list[str]:
-        """Laws whose optimum a bootstrap follows: of simulated mixtures it takes hours."""
+        """Laws whose optimum is bootstrapped; with simulated mixtures that would take hours."""
         return [law for law in self.optimised_laws if LAWS[law].optimum != "simulated"]
 
     def fitted_size(self) -> tuple[int, int]:
-        """Mixtures and evaluations of the fitted group before the first job, of observations as
-        counted in the table, 0 where it cannot be read; of several sizes each run counts once, with
-        its end.
+        """Mixtures and evaluations of the fitted group, known before the first job; observations
+        are counted in the table, 0 where it cannot be read. With several sizes each run counts
+        once.
         """
         if self.observed:
             return self._counted()[:2]
@@ -229,26 +229,26 @@ class Dataset:
 
     @property
     def observes_sizes(self) -> bool:
-        """Whether its losses are observations of models of several sizes."""
+        """Whether its observed losses are of models of several sizes."""
         return self.observed and self._counted()[2] > 1
 
     def _counted(self) -> tuple[int, int, int]:
-        """Mixtures, steps and sizes of the fitted group in a table; 0 of what cannot be read."""
+        """Mixtures, steps and sizes of the fitted group in a table; 0 where it cannot be read."""
         names, rows = self.groups[self.block["optimum"]["group"]], observed_rows(self.block["observations"]["losses"])
         rows = [row for row in rows if (row[0] in names if names else not is_optimum(str(row[0])))]
         mixtures, steps, sizes = (len({row[place] for row in rows if row[place] is not None}) for place in range(3))
         return mixtures, steps, sizes or min(mixtures, 1)
 
     def source(self, mixture: str) -> Source:
-        """The source of a mixture. Errors: as of `source_of`."""
+        """The source of a mixture. Errors: those of `source_of`."""
         return source_of(self, mixture)
 
     def staged(self, mixture: str) -> list[str]:
-        """The mixtures of the stages of one under `stages`."""
+        """The mixtures of the stages of a mixture under `stages`."""
         return [stage["mixture"] for stage in self.block["stages"][mixture]]
 
     def unjudged(self, best: str) -> str | None:
-        """Why runs of a search do not say which of them is best by the objective; None: they do."""
+        """The reason why the runs of a search cannot be ranked by the objective; None: they can."""
         optimum = self.block["optimum"]
         objective = optimum.get("objective", {})
         kind, reference = objective.get("kind", "weighted"), objective.get("reference")
@@ -260,7 +260,7 @@ class Dataset:
         return f"{best!r} is judged by {kind} against the losses of {reference!r}: name that in the group {group}."
 
     def searched_runs(self, best: str) -> tuple[str, str, int]:
-        """Model, group and step of the runs whose best it is. Errors: no swarm; nothing says it."""
+        """Model, group and step of the ranked runs. Errors: no swarm; they cannot be ranked."""
         optimum, swarm = self.block["optimum"], self.block.get("swarm")
         if fault := self.unjudged(best):
             raise self.fault("", fault)
@@ -274,30 +274,30 @@ class Dataset:
 
 
 def joined_models(config: Mapping) -> list[str]:
-    """Names in paths for the models of several sizes that a law is fitted to."""
+    """Names in paths for joined models of several sizes."""
     return sorted({block["optimum"]["model"] for block in config["datasets"].values() if "models" in block["optimum"]})
 
 
 def joined_groups(config: Mapping) -> list[str]:
-    """Names of the groups that older runs are joined to."""
+    """Names of the groups with older runs."""
     return sorted({name for block in config["datasets"].values() for name in block["groups"] if name.endswith(REUSED)})
 
 
 def one_size(law: str) -> str:
-    """Why a law is not fitted to models of several sizes."""
+    """The reason why a law is not fitted to models of several sizes."""
     others = ", ".join(name for name, other in LAWS.items() if other.over_sizes)
     return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
 
 
 def weights_of(model: Mapping) -> float:
-    """What models are ordered by: parameters, or those of a shape's blocks, 12 layers width^2."""
+    """The size by which models are ordered: parameters, or 12 layers width^2 of a shape."""
     shape = model.get("shape", {})
     return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2
 
 
 def evaluations(recipe: Mapping) -> list[int]:
     """Steps at which a training measures its losses: every `evaluate_every` and the last; of `wsds`
-    those at which a decay ends: between them no loss is that of a run of that length.
+    the ends of the decays, since losses between them are not those of a decayed run.
     """
     every, last = recipe["evaluate_every"], recipe["steps"]
     if recipe.get("schedule") == "wsds":
@@ -306,7 +306,7 @@ def evaluations(recipe: Mapping) -> list[int]:
 
 
 def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int, ...]:
-    """The updates, from 0, that the stages of `steps` begin with. Errors: one has none."""
+    """The first update, from 0, of each stage of a run of `steps`. Errors: a stage has none."""
     starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
     for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
         if end <= start:
@@ -316,7 +316,7 @@ def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int
 
 
 def observed_rows(path: str) -> frozenset[tuple]:
-    """(mixture, step, parameters or None) of a table of losses; empty if it cannot be read."""
+    """(mixture, step, parameters or None) of the rows of a table; empty if it cannot be read."""
     return _rows(path, os.stat(path).st_mtime_ns if os.path.exists(path) else None)
 
 

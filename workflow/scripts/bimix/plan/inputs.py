@@ -1,5 +1,5 @@
-"""What rules read because of what the config says: files and settings of a job, by its dataset and
-its wildcards. An input that a dataset does not have is an empty list.
+"""Files and settings of a job that depend on the config, by its dataset and its wildcards. An input
+that a dataset does not have is an empty list.
 """
 
 import json
@@ -20,7 +20,7 @@ def swarm_parts(dataset: Dataset, model: str) -> range:
 
 
 def swarm_part(dataset: Dataset, part: str) -> list[str]:
-    """Mixtures of one part of a swarm, a job's work; parts are numbered from 1."""
+    """Mixtures of one part of a swarm, which one job trains; parts are numbered from 1."""
     together = dataset.block["swarm"]["together"]
     return dataset.groups["swarm"][(int(part) - 1) * together : int(part) * together]
 
@@ -31,7 +31,7 @@ def compared_tokens(dataset: Dataset) -> int | str:
 
 
 def pool_share(dataset: Dataset, group: str | None = None) -> float:
-    """The share of every domain's rows that the fitted runs have; of runs from elsewhere all."""
+    """The share of every domain's rows that the fitted runs may read; 1 for runs from elsewhere."""
     if dataset.observed:
         return 1.0
     swarm = (group or dataset.block["optimum"]["group"]) == "swarm"
@@ -40,30 +40,30 @@ def pool_share(dataset: Dataset, group: str | None = None) -> float:
 
 
 def process_threads(config: Mapping, model: str) -> int:
-    """CPU threads of one process of a model: of a part of a swarm."""
+    """CPU threads of one process of a swarm's model."""
     launch = config["models"][model]["launch"]
     return max(launch["threads"] // max(launch["gpus"], 1), 1)
 
 
 def trainer(dataset: Dataset, model: str) -> dict:
-    """The command of a model and how its losses are read, without how it is launched."""
+    """The block `trainer` of a model without its launch settings."""
     return {key: value for key, value in dataset.config["models"][model].items() if key != "launch"}
 
 
 def trainer_data(dataset: Dataset, model: str) -> list[str]:
-    """The dataset's files by domain, where a command reads mixtures in an export's format."""
+    """The dataset's data.json, where a command reads mixtures in an export format."""
     form = dataset.config["models"][model].get("format")
     return [export_data(dataset, form)] if form else []
 
 
 def trainer_text(dataset: Dataset) -> list[str]:
-    """The text by which a command trains again; none where exports have files of their own."""
+    """The text whose change makes a command train again; none where exports have own files."""
     own = "data" in dataset.block.get("export", {})
     return [] if own else [f"{dataset.folder}/tokens/{split}.parquet" for split in ("train", "validation")]
 
 
 def kept_steps(dataset: Dataset, model: str, run: str) -> str:
-    """Steps of a run whose weights are to answer questions, as 200,400; `none` of other runs."""
+    """Steps of a run whose weights answer questions, as 200,400; `none` for other runs."""
     answering = {(one.model, one.name) for one in dataset.answering_runs()}
     return ",".join(map(str, dataset.block["downstream"]["steps"])) if (model, run) in answering else "none"
 
@@ -75,24 +75,24 @@ def task_places(dataset: Dataset) -> list[str]:
 
 
 def task_inputs(dataset: Dataset) -> list[str]:
-    """The task files that lie on a disk: inputs of a job, which those far away are not."""
+    """The local task files, which are inputs of a job; remote ones are not."""
     return [place for place in task_places(dataset) if "://" not in place]
 
 
 def byte_counts(dataset: Dataset) -> list[str]:
-    """The bytes behind the losses of the compared runs; none of runs elsewhere or of commands."""
+    """Byte counts of the compared runs; none for runs from elsewhere or by commands."""
     counted = "corpus" in dataset.block and "shape" in dataset.config["models"][dataset.large]
     return [f"{dataset.folder}/tokens/bytes/{dataset.large}.csv"] if counted else []
 
 
 def large_report(dataset: Dataset) -> list[str]:
-    """Costs of the large run on the reference; none of runs that were trained elsewhere."""
+    """The report of the large run on the reference; none for runs from elsewhere."""
     run = f"{dataset.folder}/runs/{dataset.large}/{dataset.block['methods'][0]}/run.json"
     return [] if dataset.observed else [run]
 
 
 def laws_of_methods(dataset: Dataset) -> dict[str, dict]:
-    """{mixture: {coefficients, step}} of the mixtures under `methods` that a law proposed."""
+    """{mixture: {coefficients, step}} of the laws' optima under `methods`."""
     fits = {name: dataset.fit(name) for name in dataset.block["methods"]}
     return {name: {"coefficients": dataset.coefficients(fit), "step": fit.step} for name, fit in fits.items() if fit}
 
@@ -109,22 +109,22 @@ def vector_moments(dataset: Dataset) -> list[str]:
 
 
 def intervals(dataset: Dataset, model: str, law: str, group: str) -> list[str]:
-    """The intervals of a fitted law, where there are enough mixtures for them."""
+    """The intervals of a fitted law, if there are enough mixtures for them."""
     return [f"{dataset.folder}/laws/{model}/{law}/{group}/intervals.csv"] if dataset.has_intervals else []
 
 
 def objective_pair(dataset: Dataset) -> list[str]:
-    """The two objectives under `pareto`, as a script's flag has them: names, or JSON of weights."""
+    """The two objectives under `pareto` for a script's flag: names, or JSON of weights."""
     return [one if isinstance(one, str) else json.dumps(one) for one in dataset.block["optimum"]["pareto"]]
 
 
 def proposed_in(dataset: Dataset, proposed: str) -> str:
-    """The table in which a round's mixture is proposed."""
+    """The table with the proposal for a round's mixture."""
     return f"{dataset.folder}/search/{dataset.block['optimum']['model']}/{round_of(proposed)}/next.csv"
 
 
 def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
-    """Expectations of the rounds of a search."""
+    """The reports of the rounds of a search."""
     return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
 
 
@@ -132,23 +132,23 @@ def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[
 
 
 def reused(dataset: Dataset) -> list[str]:
-    """The sources of older runs, as --reuse has them."""
+    """The sources of older runs, for --reuse."""
     return [one if isinstance(one, str) else json.dumps(one) for one in dataset.reuse]
 
 
 def reused_tables(dataset: Dataset) -> list[str]:
-    """Their tables. The runs in a folder are no inputs: nothing there is to be made again."""
+    """Their tables. Runs in a folder are no inputs, so that none of them is made again."""
     given = [one for one in dataset.reuse if not isinstance(one, str)]
     return [one[key] for one in given for key in ("losses", "mixtures") if key in one]
 
 
 def reused_versions(dataset: Dataset) -> list[str]:
-    """Reports of older runs and their digests: the runs are joined again where one has changed."""
+    """Reports of older runs and their digests, so that a change joins the runs again."""
     return [f"{path} {digest_file(path)}" for path in dataset.reused_reports()]
 
 
 def reused_sentence(dataset: Dataset) -> str:
-    """That older runs join the fit."""
+    """A sentence that older runs join the fit."""
     block = dataset.block["optimum"]
     return (
         f"{dataset.name}: {dataset.reused_runs()} older runs are reused: they join the fit to"
@@ -157,7 +157,7 @@ def reused_sentence(dataset: Dataset) -> str:
 
 
 def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
-    """The tables and reports of a group's own runs, and the older tables that are joined to it."""
+    """The tables and reports of a group's own runs, and the older tables joined to it."""
     model, own = dataset.block["optimum"]["model"], group.removesuffix(REUSED)
     return {
         "losses": [f"{dataset.folder}/losses/{model}/{own}.parquet"],
@@ -171,7 +171,7 @@ def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
 
 
 def check_compared(dataset: Dataset) -> None:
-    """Errors: no size of model has all observed mixtures of `compare` or `methods`."""
+    """Errors: no model size has all observed mixtures of `compare` or `methods`."""
     rows = observed_rows(dataset.block["observations"]["losses"]) if dataset.observed else ()
     for key, names in (("compare/mixtures", dataset.compared), ("methods", dataset.block.get("methods", []))):
         sizes = {name: {size for one, _, size in rows if one == name} for name in names}
@@ -183,7 +183,7 @@ def check_compared(dataset: Dataset) -> None:
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
-    """The prior's table, where text is counted or observed and the config does not turn it off."""
+    """The prior's table, where it is computed or given and the config does not turn it off."""
     if not LAWS[law].reads_prior or not dataset.config["laws"].get("prior", True):
         return []
     if "corpus" in dataset.block:
@@ -192,12 +192,12 @@ def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
 
 
 def asked_size(dataset: Dataset, model: str) -> list[str]:
-    """The size that a law over several is read at, the model's to optimise for; else none."""
+    """The size flag of the model to optimise for, for a law over sizes; else none."""
     return [f"{dataset.folder}/sizes/{dataset.block['optimum']['for']}.json"] if JOINS in model else []
 
 
 def large_runs(dataset: Dataset) -> bool:
-    """Whether runs of the model that a law over sizes is for are compared, and of another size."""
+    """Whether the target model of a law over sizes is compared and is none of the fitted ones."""
     if "models" not in dataset.block["optimum"] or dataset.block["optimum"]["for"] != dataset.large:
         return False
     sizes = {name: model.get("shape", model.get("parameters")) for name, model in dataset.config["models"].items()}
@@ -205,28 +205,28 @@ def large_runs(dataset: Dataset) -> bool:
 
 
 def token_table(dataset: Dataset) -> list[str]:
-    """The table of the tokens there are of each domain; an observed dataset may have none."""
+    """The table of each domain's tokens; an observed dataset may have none."""
     return dataset.brought("tokens") if dataset.observed else [f"{dataset.folder}/tokens/train.parquet"]
 
 
 def pool_tokens(dataset: Dataset) -> list[str]:
-    """Tokens for the pools of mixtures, whose epochs laws read; observed ones have their own."""
+    """The token table for pools of mixtures; observed mixtures have their own pools."""
     return [] if dataset.observed else token_table(dataset)
 
 
 def epoch_tokens(dataset: Dataset, optimised: str = "") -> list[str]:
-    """The table of tokens for optima: `max_epochs` caps epochs, and the law transfer counts
-    repeated text less. None where the mixture of a stage is optimised: its law was fitted without
-    pools, and its tokens are not those of the run; a swarm's runs have no stages.
+    """The token table for optima, for `max_epochs` and the law transfer's repetition. None where
+    the mixture of a stage is optimised: its law was fitted without pools, and the stage's tokens
+    are not the run's; a swarm's runs have no stages.
     """
     of_stage = "stage" in dataset.block["optimum"] and not dataset.from_swarm(optimised)
     return [] if of_stage else token_table(dataset)
 
 
 def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
-    """Tokens of the run in which an optimum keeps to a number of epochs: of the model that is
-    optimised for, of the large one where small runs repeat like it, of the run under `optimum` for
-    a swarm's. Else `none`: they follow from the losses that the law was fitted to.
+    """Tokens of the run in which an optimum's epochs are counted: of the target model, of the large
+    one where small runs repeat like it, of the run under `optimum` for a swarm's. Else `none`: they
+    follow from the fitted losses.
     """
     block, optimum = dataset.block, dataset.block["optimum"]
     if "models" in optimum or block.get("simulate_epochs"):
@@ -237,7 +237,7 @@ def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
 
 
 def objective_reference(dataset: Dataset) -> list[str]:
-    """The mixture that the objective is measured against; none without one."""
+    """The reference mixture of the objective; none without one."""
     objective = dataset.block["optimum"].get("objective", {})
     return [dataset.mixture(objective["reference"])] if "reference" in objective else []
 
@@ -249,14 +249,14 @@ def centre(dataset: Dataset) -> list[str]:
 
 
 def fitted_stage(dataset: Dataset, group: str) -> list[int]:
-    """The stage, from 1, in which alone mixtures of a fitted or scored group differ; else none."""
+    """The only stage, from 1, in which the mixtures of a group differ; none without stages."""
     optimum = dataset.block["optimum"]
     of_stage = "stage" in optimum and group in (optimum["group"], *dataset.block.get("held_out", []))
     return [optimum["stage"]] if of_stage else []
 
 
 def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
-    """The updates before that stage in a model's runs of the group; none of another group."""
+    """The updates before that stage in a model's runs of the group; none for other groups."""
     first = dataset.groups[group][0] if fitted_stage(dataset, group) else ""
     shares = [stage["share"] for stage in dataset.block["stages"][first]] if first else []
     steps = dataset.block["training"][model]["steps"]
@@ -267,13 +267,13 @@ def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
 
 
 def ranks(dataset: Dataset) -> dict[str, int]:
-    """Search costs of all mixtures in the dataset's groups."""
+    """The ranks by search cost of all mixtures in the dataset's groups."""
     return {name: rank(dataset, name) for names in dataset.groups.values() for name in names}
 
 
 def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
-    """The mixture whose shares the rest of a rule by hand has: the reference under `compare`, or
-    token shares where that is itself found, made by hand or in stages. None: none is read.
+    """The mixture whose shares a rule by hand uses for the rest: the reference under `compare`, or
+    token shares where that is searched, by hand or in stages. None where the rule uses none.
     """
     first = dataset.compared[0]
     if wanted_rule(wanted)[1] != "reference" or dataset.observed or not has_wanted(dataset.block):
@@ -284,13 +284,13 @@ def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
 
 
 def answer_prior(dataset: Dataset) -> list[str]:
-    """What the rules kin of a dataset's answer need: the prior of its laws."""
+    """The prior of a dataset's laws, for the rules kin of its answer."""
     read = next((law for law in dataset.optimised_laws if LAWS[law].reads_prior), "bimix")
     return prior(dataset, read) if has_wanted(dataset.block) else []
 
 
 def hand_tokens(dataset: Dataset) -> list[str]:
-    """The tokens there are for a rule by hand of an observed dataset. Errors: it names none."""
+    """The token table for a rule by hand of an observed dataset. Errors: it names none."""
     if tokens := dataset.brought("tokens"):
         return tokens
     raise dataset.fault("observations", "a rule by hand counts epochs: name a table of domain and tokens as `tokens`.")
@@ -306,7 +306,7 @@ def hand_prior(dataset: Dataset, wanted: str) -> list[str]:
 
 
 def given_mixture(dataset: Dataset, own: str) -> str:
-    """A mixture's file: the user's own, or that of a training that reweighs."""
+    """A mixture's file: the user's own, or the output of a reweighting."""
     if dataset.source(own).rank == REWEIGHTED:
         return f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{own}/mixture.json"
     return dataset.block["mixture_files"][own]
@@ -316,8 +316,8 @@ def given_mixture(dataset: Dataset, own: str) -> str:
 
 
 def export_data(dataset: Dataset, format: str) -> str:
-    """The files of each domain in an export: the config's, else the dataset's own, for OLMo-core
-    its rows of tokens. Errors: observed losses have no files.
+    """The data.json of an export: the config's, else the dataset's own, which for OLMo-core lists
+    token rows. Errors: observed losses have no files.
     """
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]
@@ -327,14 +327,14 @@ def export_data(dataset: Dataset, format: str) -> str:
 
 
 def export_tokens(dataset: Dataset) -> list[str]:
-    """The pools of an export, where not the config's file says them: the table of tokens."""
+    """The token table for the pools of an export, if the config's file does not state them."""
     return [] if "data" in dataset.block.get("export", {}) else token_table(dataset)
 
 
 def export_run(dataset: Dataset, key: str, mixture: str = "") -> list[int]:
     """Updates (run_steps) or tokens (run_tokens) of an export's run: the config's tokens, else the
-    larger model's. None of observed losses, and no updates where the config gives tokens. Errors:
-    stages begin after updates, and the config gives tokens.
+    larger model's. None for observed losses, and no updates where the config gives tokens. Errors:
+    stages, which begin at updates, with tokens from the config.
     """
     if given := dataset.block.get("export", {}).get("run_tokens"):
         if mixture in dataset.block.get("stages", ()):

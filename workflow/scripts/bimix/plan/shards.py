@@ -1,13 +1,12 @@
-"""The shards that the raw files of a corpus are put together into, and what a job that reads them
-is given.
+"""Groups the raw files of a corpus into shards, and gives the inputs and parameters of their jobs.
 
-Snakemake makes again what is older than its inputs. Text that comes with an old time of
-modification it does not see. The report of a shard has the digest and the stamp of each raw file as
-it was read. A file with the same stamp is the same; one with another (replaced, copied, moved to
-another disk) is read and compared with the digest. Other bytes are a version, which is a parameter
-of the shard's job: a job whose parameters have changed runs again. Versions stay in
-results/{dataset}/contents/{shard}.json, for parameters must not change back; so do the stamps of
-files that were read, that each is read once.
+Snakemake remakes outputs that are older than their inputs, and misses new text with an old mtime.
+So the report of a shard has the digest and the stamp of each raw file at the time it was read. A
+file with the same stamp is unchanged; one with another stamp (replaced, copied, moved to another
+disk) is read and compared with the digest. Other bytes are a new version, which is a parameter of
+the shard's job, and a job whose parameters have changed runs again. Versions are stored in
+results/{dataset}/contents/{shard}.json, since parameters must not change back, with the stamps of
+compared files, so that each is read once.
 """
 
 import functools
@@ -44,7 +43,7 @@ class Shards:
     versions: Versions
 
     def of(self, split: str) -> list[Shard]:
-        """Shards that training or validation documents come from."""
+        """Shards with documents of a split."""
         return [shard for shard in self.by_name.values() if (shard.split == "validation") == (split == "validation")]
 
     def inputs(self, split: str) -> list[str]:
@@ -52,43 +51,43 @@ class Shards:
         return self.local_files(path for shard in self.of(split) for path in shard.files)
 
     def made_inputs(self, split: str) -> list[str]:
-        """The files among `inputs` that jobs make: for each of all shards Snakemake looks whether a
-        file is among the inputs of the tokenizer's rule, half the time of planning 10,000.
+        """The files among `inputs` that jobs make. The tokenizer's rule needs no others: for each
+        shard Snakemake searches its inputs, which took half the time of planning 10,000 shards.
         """
         return [path for path in self.inputs(split) if is_made(self.dataset, path)]
 
     def digest(self, split: str) -> str:
-        """The digest of all files of a split's documents, and of their versions."""
+        """The digest of the names and versions of all files of a split."""
         shards = self.of(split)
         files = [path for shard in shards for path in shard.files]
         return digest([*files, *(version for shard in shards for version in self.versions(shard))])
 
     def local_files(self, paths: Iterable[str]) -> list[str]:
-        """Raw files here; none of those far away."""
+        """The local raw files."""
         return [path for path in paths if not is_remote(path)]
 
     def names_digest(self) -> str:
         return digest(self.by_name)
 
     def hashes(self, shard: str) -> list[str]:
-        """Hashes of documents that a shard of training files leaves out; none where validation has
-        no files. From the config, not from all shards: it is called for each of them.
+        """Hashes of the documents that a shard of training files leaves out; none where validation
+        has no files. Computed from the config alone, as it is called for each shard.
         """
         has_files = not held_by_hash(self.dataset) or self.dataset.only_measured
         trains = self.by_name[shard].split != "validation"
         return [f"{self.dataset.folder}/held_out.hashes"] if trains and has_files else []
 
     def settings(self, shard: str) -> list[str | None]:
-        """What decides the content of a shard besides its local files, and versions of those."""
+        """The settings that decide a shard's content, and the versions of its local files."""
         chosen = self.by_name[shard]
         far = list(filter(is_remote, chosen.files))
-        # Snakemake keeps and prints parameters: a digest stands for what is hidden
+        # Snakemake stores and prints parameters: a digest replaces secrets
         own = [digest(far)] if any(masked(path) != path for path in far) else []
         return [chosen.split, chosen.domain, *map(masked, far), *own, *self.versions(chosen)]
 
     def threads(self, shard: str) -> int:
-        """Threads of the job that reads a shard: 1 for few bytes, so that small shards run side by
-        side; 2 where they are many or unknown, as those far away are.
+        """Threads of the job that reads a shard: 1 for few bytes, so that small shards run in
+        parallel; 2 for many or unknown bytes, as of remote files.
         """
         chosen = self.by_name[shard]
         harvested = self.dataset.block["corpus"].get("harvest", {})
@@ -113,8 +112,8 @@ class Shards:
 
 
 def growth(shards: Shards, planned: Collection[str]) -> list[str]:
-    """What a call that tokenises the `planned` shards, and makes no tokenizer, does with tokenizer
-    and runs where domains are new or text has changed; nothing of another call.
+    """Sentences on the tokenizer and the runs in a call that tokenises the `planned` shards with an
+    existing tokenizer, because domains are new or text has changed; none for other calls.
     """
     folder, trains = Path(shards.dataset.folder), shards.of("train")
     tokenised: dict[str, set[str]] = {}
@@ -150,20 +149,20 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
 
 
 def held_by_hash(dataset: Dataset) -> bool:
-    """Whether a share of the documents is held out by their hash, not files of their own."""
+    """Whether a share of the documents is held out by hash, without validation files."""
     validation = dataset.block["corpus"]["validation"]
     # a block of paths may have a domain called share
     return isinstance(validation, dict) and isinstance(validation.get("share"), float)
 
 
 def tokenizer_hashes(dataset: Dataset) -> list[str]:
-    """Hashes that the tokenizer must leave out; of a share it reads the rest."""
+    """Hashes that the tokenizer must leave out; none where a share is held out by hash."""
     published = not held_by_hash(dataset) or dataset.only_measured
     return [f"{dataset.folder}/held_out.hashes"] if published else []
 
 
 def reading(dataset: Dataset) -> dict:
-    """Settings of a corpus that decide the text of its documents: fields of `reading.Reading`."""
+    """Settings of a corpus that decide the text of its documents: fields of `documents.Reading`."""
     return {key: dataset.block["corpus"][key] for key in READING}
 
 
@@ -192,10 +191,10 @@ def plan_shards(dataset: Dataset) -> dict[str, Shard]:
 
 
 def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
-    """Shards of a dataset by name, as its manifest lists them. Errors: as of `plan_shards`.
+    """Shards of a dataset by name, as its manifest lists them. Errors: those of `plan_shards`.
 
-    The call that plans what it will run writes it: all shards are known before the first job, and
-    jobs elsewhere read it. A call that runs nothing leaves it alone: others' jobs may be reading.
+    The main process of a call that runs jobs writes the manifest before the first job, and its jobs
+    read it. A dry run does not write it, since jobs of other calls may be reading.
     """
     manifest = Path(dataset.folder, "shards.jsonl")
     written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
@@ -206,7 +205,7 @@ def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, 
     if planned != written and runs_jobs:
         manifest.parent.mkdir(parents=True, exist_ok=True)
         temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
-        # jobs need addresses as they are; those with secrets are for their owner alone
+        # jobs need unmasked addresses; a manifest with secrets is readable by its owner alone
         temporary.touch(mode=0o666 if masked(planned) == planned else 0o600)
         temporary.write_text(planned, encoding="utf-8")
         os.replace(temporary, manifest)
@@ -214,7 +213,7 @@ def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, 
 
 
 def digest(names: Iterable[str]) -> str:
-    """Stands for a long list as a parameter: a job that has it runs again when the list changes."""
+    """A digest to replace a long list as a parameter, whose change makes the job run again."""
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
 
 
@@ -223,19 +222,19 @@ def is_remote(path: str) -> bool:
 
 
 def has_wildcards(pattern: str) -> bool:
-    """Whether a path is a glob; the question mark of a web address is none."""
+    """Whether a path is a glob; a question mark in a web address is no wildcard."""
     return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
 
 
 def raw_files(patterns: str | list[str], unknown: int, key: str) -> Iterator[tuple[str, str, int]]:
-    """Files (name, path, bytes) that paths, globs and lists (@file: a path a line, its bytes after
-    a tab) stand for; of unknown size they count as `unknown`. Errors, at the `key` of the config: a
-    pattern without a file, a list or a store that cannot be read.
+    """Files (name, path, bytes) of paths, globs and lists (@file: one path per line, its bytes
+    after a tab); unknown sizes count as `unknown`. Errors, at the `key` of the config: a pattern
+    without a file, a list or a store that cannot be read.
     """
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         if pattern.startswith("@"):
             found = read_list(Path(pattern[1:]), unknown, key)
-            # of strings, not paths: a list may mix addresses, relative and absolute paths
+            # strings, not paths: a list may mix addresses, relative and absolute paths
             folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
             folder = folder[: folder.rfind("/") + 1]
         elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
@@ -253,7 +252,7 @@ def raw_files(patterns: str | list[str], unknown: int, key: str) -> Iterator[tup
 
 
 def read_list(path: Path, unknown: int, key: str) -> list[File]:
-    """Files that a list names, of `unknown` bytes where it gives no number."""
+    """The files in a list, of `unknown` bytes where it gives no number."""
     try:
         entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
         return [(name, int(given) if tab else unknown) for name, tab, given in entries]
@@ -262,13 +261,13 @@ def read_list(path: Path, unknown: int, key: str) -> list[File]:
 
 
 def list_local(pattern: str) -> list[File]:
-    """Files on a disk that match a glob, in order."""
+    """Local files that match a glob, in order."""
     paths = sorted(glob(pattern, recursive=True))
     return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
 
 
 def list_remote(pattern: str, key: str) -> list[File]:
-    """Files far away that match a glob, as their store lists them."""
+    """Remote files that match a glob, as their store lists them."""
     from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
 
     try:
@@ -278,7 +277,7 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
-    """The versions of shards, for which the call that plans `looks` at the files once."""
+    """The versions of shards; the call that plans `looks` at the files once."""
     said, silent = [], set()
 
     @functools.cache
@@ -295,7 +294,7 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
 
 
 def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: set[str]) -> bool:
-    """Bring what is `known` of a shard's files up to date: whether anything was new."""
+    """Update what is `known` of a shard's files; return whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
     far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
     report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
@@ -349,17 +348,17 @@ def read_json(path: Path, otherwise: dict) -> dict:
 
 
 def task_versions(dataset: Dataset) -> list[str | None]:
-    """The digests of the task files that lie on a disk; None stands for others."""
+    """The digests of the local task files; None for others."""
     return [file_version(dataset, place) for place in task_places(dataset)]
 
 
 def file_version(dataset: Dataset, path: str | None) -> str | None:
-    """The digest of a small file here; None of one that is made, missing or far away."""
+    """The digest of a small local file; None if it is made by a job, missing or remote."""
     if path is None or is_made(dataset, path) or not Path(path).is_file():
         return None
     return digest_file(Path(path))
 
 
 def is_made(dataset: Dataset, path: str) -> bool:
-    """Whether a file is far away or made by jobs, so that Snakemake knows when."""
+    """Whether a file is remote or made by jobs, whose changes Snakemake notices."""
     return is_remote(path) or path.startswith(f"{dataset.folder}/")

@@ -1,12 +1,12 @@
-"""Who makes which mixture: the table SOURCES, from which the constraints of wildcards, the names
-that groups may use and the checks follow.
+"""The table SOURCES of the rules that make mixtures. The constraints of wildcards, the names that
+groups may use and the checks follow from it.
 
-A mixture either comes without a training, is found while a model trains, or is the optimum of a
-fitted law. Names of rounds are static, so that all are planned at once: round1, of two a round
-round1 and round1_2. A round after the search has ended is the one before again, whose training
-costs nothing. Group `search` has all runs of a search, `search_2` those before round 3.
+A mixture needs no training, is found while a model trains, or is the optimum of a fitted law. Names
+of rounds are static, so that all can be planned: round1, or round1 and round1_2 with two mixtures
+per round. A round after the end of the search repeats the one before, and needs no training. Group
+`search` has all runs of a search, `search_2` those before round 3.
 
-Settings calls this of blocks that are typed and not yet completed.
+Settings calls this with blocks that are typed but not yet completed.
 """
 
 import inspect
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from bimix.plan.dataset import Dataset
 
 REWEIGHTING = ("doremi", "doge")
-# The mixture of the best run of a search: of the group under `optimum`, of the swarm.
+# Mixtures of the best run of a search: in the group under `optimum`, in the swarm.
 BEST = ("best", "best_swarm")
-# Rules by hand for wanted domains: the epochs of these, and how the rest is mixed.
+# Rules by hand for wanted domains: their epochs, and the rule for the rest.
 WANTED = re.compile(r"wanted_([1-9]\d*)(?:_(uniform|kin))?")
 EPOCHS, RIVALS = [2, 4, 8, 12, 16], [4, 8]  # that lists may name, and those in every verdict
 ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
@@ -31,19 +31,18 @@ FOUND = "found"  # the answer of a search by rounds
 GROUP = "search"
 LEAST_FLOPS = 10**6  # of a budget: a smaller number counts runs
 
-# What a mixture costs to find: of mixtures that tie the cheaper is recommended. Token shares,
-# equal shares, what needs no run, what one or two runs of a proxy find, what a search finds.
+# Ranks by the cost of finding a mixture; among ties the cheapest is recommended. Token shares,
+# equal shares, no run, one or two proxy runs, a search.
 TOKEN_SHARES, EQUAL, GIVEN, REWEIGHTED, SEARCHED = range(5)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A rule that makes mixtures, what they cost to find, and their names.
+    """A rule that makes mixtures, their rank by search cost, and their names.
 
-    `pattern` None: names of the user's own; `known`: the names that a dataset's groups may use;
-    `makes`: whether it makes one of that pattern for a dataset, None: where there is the block that
-    it `needs`. `plain`: a rule that anyone would try, which a search that starts from it has to
-    beat.
+    `pattern` None: the user's names; `known`: the names that a dataset's groups may use; `makes`:
+    whether it makes one of that pattern for a dataset, None: if the dataset has the block that it
+    `needs`. `plain`: an obvious rule, which a search that starts from it must beat.
     """
 
     rule: str
@@ -55,7 +54,7 @@ class Source:
     plain: bool = False
 
     def is_of(self, dataset: "Dataset", mixture: str) -> bool:
-        """Whether it makes that mixture of a dataset."""
+        """Whether it makes that mixture for a dataset."""
         if self.pattern is None:
             return mixture in self.known(dataset)
         if not re.fullmatch(self.pattern, mixture):
@@ -64,7 +63,7 @@ class Source:
 
 
 def always(rule: str, rank: int, *names: str, needs: str = "", plain: bool = False) -> Source:
-    """A source of a few names that every dataset has, or those with a block that it `needs`."""
+    """A source of fixed names for every dataset, or for those with the block that it `needs`."""
     return Source(
         rule, rank, "|".join(names), lambda own: names if needs in ("", *own.block) else (), None, needs, plain
     )
@@ -99,13 +98,13 @@ SOURCES = [
     Source("mix_best", SEARCHED, "|".join(BEST)),
     Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", lambda dataset: optima_of(dataset)),
 ]
-# Of losses measured elsewhere: all mixtures but optima.
+# All mixtures of observed datasets except optima.
 OBSERVED = Source("mix_observed", None, None)
 OBSERVED_BY_HAND = Source("mix_by_hand", GIVEN, WANTED.pattern)
 
 
 def source_of(dataset: "Dataset", mixture: str) -> Source:
-    """The source of a dataset's mixture. Errors: no rule makes it, or it lacks its runs."""
+    """The source of a dataset's mixture. Errors: no rule makes it, or its runs are missing."""
     if dataset.observed and not is_optimum(mixture):
         by_hand = wanted_rule(mixture) and mixture not in taken(dataset)
         return OBSERVED_BY_HAND if by_hand else OBSERVED
@@ -114,7 +113,7 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
         raise dataset.fault("", f"no mixture {mixture!r} can be made of this dataset.")
     if mixture == "vne" and "vectors" not in dataset.block:
         raise dataset.fault("", "the mixture vne needs document vectors: name it in a group.")
-    # what these are found with must be there
+    # the runs of their searches must exist
     if source.rule == "optimize_mixture":
         dataset.fit(mixture)
     if source.rule == "mix_best":
@@ -123,7 +122,7 @@ def source_of(dataset: "Dataset", mixture: str) -> Source:
 
 
 def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
-    """Mixtures that groups may use, without the swarm's; `published`: those of the table."""
+    """Mixtures that groups may use, without the swarm's; `published`: names in that table."""
     names = (published if source.rule == "mix_published" else source.known(dataset) for source in SOURCES)
     return [name for own in names for name in own]
 
@@ -134,12 +133,12 @@ def published_table(named: str, home: str) -> str:
 
 
 def plain(mixture: str) -> bool:
-    """Whether a mixture is called as a rule that anyone would try."""
+    """Whether a mixture's name is that of an obvious rule."""
     return any(source.plain and re.fullmatch(source.pattern, mixture) for source in SOURCES)
 
 
 def constraint(config: Mapping, rule: str) -> str:
-    """The mixtures that a rule may make of any dataset, as the constraint of its wildcard."""
+    """The mixtures that a rule may make for any dataset, as the constraint of its wildcard."""
     datasets, own = all_datasets(config), (source for source in SOURCES if source.rule == rule)
     return "|".join(one.pattern or one_of({name for each in datasets for name in one.known(each)}) for one in own)
 
@@ -151,7 +150,7 @@ def all_datasets(config: Mapping) -> list["Dataset"]:
 
 
 def rank(dataset: "Dataset", mixture: str) -> int:
-    """The search cost of a mixture."""
+    """The rank of a mixture by search cost."""
     source = source_of(dataset, mixture)
     if source is OBSERVED:
         return observed_rank(mixture)
@@ -169,7 +168,7 @@ def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> in
 
 
 def taken(dataset: "Dataset") -> list[str]:
-    """Mixtures that an observed dataset names in groups and under `compare`, without optima."""
+    """Mixtures in an observed dataset's groups and under `compare`, without optima."""
     lists = (*dataset.groups.values(), dataset.compared, dataset.block.get("methods", []))
     return sorted({name for names in lists for name in names if not is_optimum(name)})
 
@@ -180,7 +179,7 @@ def observed_names(config: Mapping) -> list[str]:
 
 
 def by_hand_datasets(config: Mapping) -> str:
-    """A wildcard constraint: observed datasets, not before a rule by hand that was run."""
+    """A wildcard constraint: observed datasets, unless the rule by hand was run there."""
     named = {dataset.name: filter(wanted_rule, taken(dataset)) for dataset in all_datasets(config) if dataset.observed}
     found = [re.escape(name) + rf"(?!/mixtures/(?:{one_of(names)})\.json)" for name, names in named.items()]
     return "|".join(found) or one_of(())
@@ -195,19 +194,19 @@ def optima_of(dataset: "Dataset") -> list[str]:
 
 
 def wanted_rule(mixture: str) -> tuple[int, str] | None:
-    """Epochs of the wanted domains and the rule of the rest; None of another name."""
+    """Epochs of the wanted domains and the rule for the rest; None for another name."""
     found = WANTED.fullmatch(mixture)
     return (int(found[1]), found[2] or "reference") if found else None
 
 
 def wanted_names(dataset: "Dataset") -> list[str]:
-    """The rules by hand of a dataset: none where its objective wants no domain more."""
+    """The rules by hand of a dataset; none where its objective wants no domain more than others."""
     epochs = EPOCHS if has_wanted(dataset.block) else ()
     return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
 
 
 def wanted_rivals(dataset: "Dataset") -> list[str]:
-    """Those in every verdict: plain, of RIVALS epochs; beyond `max_epochs` two would be one."""
+    """The rules by hand in every verdict: RIVALS epochs, up to `max_epochs`."""
     if not has_wanted(dataset.block):
         return []
     most = dataset.block["optimum"].get("max_epochs", float("inf"))
@@ -222,7 +221,7 @@ def has_wanted(block: dict) -> bool:
 
 
 def loss_weights(block: dict) -> dict[str, float]:
-    """{loss domain: weight} of an objective, a family's divided among its own; empty: all alike."""
+    """{loss domain: weight} of an objective, a family's weight divided; empty: all equal."""
     optimum = block.get("optimum", {})
     objective = optimum.get("objective", {})
     families = objective.get("families", {})
@@ -232,7 +231,7 @@ def loss_weights(block: dict) -> dict[str, float]:
 
 
 def round_of(mixture: str) -> int | None:
-    """The number of the round that proposes a mixture; None: none does."""
+    """The number of the round that proposes a mixture, or None."""
     found = ROUND.fullmatch(mixture)
     return int(found[1]) if found else None
 
@@ -242,7 +241,7 @@ def round_names(number: int, count: int) -> list[str]:
 
 
 def is_of_search(run: str) -> bool:
-    """Whether a search names a run: such a name may stand for another one's mixture."""
+    """Whether a search makes the name of a run, whose mixture may be that of another run."""
     return run.partition("@")[0] == FOUND or round_of(run.partition("@")[0]) is not None
 
 

@@ -1,9 +1,9 @@
-"""The choices that the law `transfer` makes by cross-validation over mixtures.
+"""The settings that the law `transfer` chooses by cross-validation over mixtures.
 
-The ridge, whether a prior from text is used, and the number of terms. From FEW_RUNS_BY_DOMAIN on,
-for each loss domain by itself, its ridge and whether a share can hurt it (`signed`): metrics differ
-in scale and noise, so one ridge for all is too weak for some and too strong for others, and some
-rise with a share.
+These are the ridge, the use of a prior from text, and the number of terms. From FEW_RUNS_BY_DOMAIN
+runs on, each loss domain has its own ridge and may have a signed term (`signed`): loss domains
+differ in scale and noise, so that one ridge is too weak for some and too strong for others, and
+some losses rise with a share.
 """
 
 from dataclasses import replace
@@ -15,49 +15,48 @@ from bimix.transfer import linear, mixing
 from bimix.transfer.factor import blocks
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
-# Of metrics that are all but noise, where there are runs enough to see that they are.
+# The largest ridge, for metrics that are nearly pure noise, where there are enough runs to tell.
 WIDEST = 1e-2
-# After so many ridges that do not cut the cross-validated error the search ends.
+# The search ends after this many ridges that do not reduce the cross-validated error.
 PATIENCE = 2
-# From so many runs on each loss domain may have settings of its own. They must cut the error to the
-# share EARNED, with few runs, up to SURE_RUNS, to EARNED_BY_FEW: the best of many is the luckiest.
-# With fewer runs than that a smaller ridge must, too: the error is then itself rough.
+# From this many runs on each loss domain may have its own settings, if they reduce the error to the
+# fraction EARNED, or up to SURE_RUNS runs to EARNED_BY_FEW, as the best of many is partly luck.
+# With fewer runs the same holds for a smaller ridge, because the error is then a rough estimate.
 FEW_RUNS_BY_DOMAIN, SURE_RUNS, EARNED, EARNED_BY_FEW = 12, 24, 0.99, 0.9
-# A prior is used where it cuts the error to this share on average over the ridges. At one ridge
-# alone a wrong prior seems to by chance, in one draw of ten of eight runs.
+# A prior is used if it reduces the error on average over the ridges. At a single ridge a wrong
+# prior does so by chance in one of ten draws of eight runs.
 PRIOR_EARNED = 0.94
 FOLDS, FOLDS_OF_PLENTY = 8, 4
-# The tolerance of fits of one term that are only compared: their errors are within a hundredth of
-# those at the end. The choice is then fitted to the end. Two terms come from a start far off, and
-# would stop long before it.
+# The tolerance of one-term fits that are only compared: their errors are within 1 % of the
+# converged ones. The chosen fit is then run to convergence. Two terms start too far away for a
+# rough tolerance.
 ROUGH = 1e-3
-# Runs x training domains x loss domains from which folds are as few: a fit takes minutes.
+# Runs x training domains x loss domains from which FOLDS_OF_PLENTY are used: fits take minutes.
 MUCH = 2e6
 # Runs per training domain from which a second term is tried; with fewer, a prior.
 RUNS_FOR_TWO_TERMS = 10
 # The ridge of t in units of a loss domain's ridge.
 HARM = 100.0
-# A loss domain's own error is rough. Beside it counts, in logs above the least, the mean over
-# domains with the weight of so many runs. Of each domain it counts up to CAPPED, or those of little
-# noise would choose for all.
+# A loss domain's own error is a rough estimate, so the mean over domains of log errors above the
+# least is added with the weight of BORROWED runs. Each domain is capped at CAPPED, or those with
+# little noise would dominate.
 BORROWED, CAPPED = 20, 0.5
-# A signed term must cut the error of a loss domain by so much over the number of runs.
+# A signed term must reduce a loss domain's log error by this number over the number of runs.
 COST = 3
-# With a signed term a way down the ridges ends after PATIENCE of them that cut the error of next to
-# no loss domain to the share FALLEN; or at one where errors rise, to RISEN times the least with and
-# without the term: further down fits follow noise, and are the slowest.
+# With a signed term the path of ridges ends after PATIENCE of them that reduce the error of hardly
+# any loss domain to the fraction FALLEN, or at errors of RISEN times the least with and without the
+# term: smaller ridges fit noise, and are the slowest.
 FALLEN, NEXT_TO_NONE, RISEN = 0.99, 0.1, 1.2
 
 
 def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, of_metrics=False):
-    """The choice of ridge, prior and terms by cross-validation over mixtures, and the factor so
-    fitted to all.
+    """The choice of ridge, prior and terms by cross-validation over mixtures, and the mixing factor
+    fitted to all mixtures with it.
 
-    `gaps` (d, m) are those of the prior, None where there is none; `straight` (n, m) the shares
-    that t acts on, where these are not `shares`; `spread` (m, m) is L of groups of domains. The
-    error is the mean over left-out mixtures and domains of |error of log loss|; folds leave out
-    single mixtures up to FOLDS of them. The prior has to earn its place on the mean over ridges of
-    the log error.
+    `gaps` (d, m) are those of the prior, or None; `straight` (n, m) are the shares on which t acts,
+    if not `shares`; `spread` (m, m) is L of groups of domains. The error is the mean over left-out
+    mixtures and domains of |error of log loss|; up to FOLDS mixtures each is its own fold. The
+    prior must reduce the mean over ridges of the log error.
     """
     base = np.ones(len(y)) if weights is None else np.asarray(weights, dtype=float)
     used = np.nonzero(base)[0]
@@ -78,8 +77,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
         tried.append(({**choice, "error": error}, mixed.take(np.array([count])), each, missed))
         return tried[-1]
 
-    # Without the prior and with it: each walks down the ridges until PATIENCE of them earned
-    # nothing; both go together, a ridge at a time.
+    # Without the prior and with it: each follows the path of ridges until PATIENCE of them reduce
+    # nothing; both advance together, one ridge at a time.
     live = [False] if plenty or gaps is None else [False, True]
     best, waited, mixed, passed = {}, dict.fromkeys(live, 0), None, {}
     errors = {prior: [] for prior in live}
@@ -105,7 +104,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     chosen = best[False]
     if True in best and best[True][0]["error"] < chosen[0]["error"]:
         walked = min(map(len, errors.values()))
-        # At the widest ridge nothing counts but the prior's own numbers.
+        # At the largest ridge the fit is the prior alone.
         first = min(ridges.index(RIDGES[0]), walked - 1)
         plain, logs = (np.log(np.maximum(one[first:walked], 1e-300)) for one in errors.values())
         if np.exp((logs - plain).mean()) < PRIOR_EARNED:
@@ -143,11 +142,11 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
 
 
 def _fits(shares, y, own, ridge, rows, start, gaps=None, **made) -> mixing.Mixing:
-    """Fits without each fold and to all runs, which `rows` (folds + 1, n) count, at the next ridge;
-    such a set for each of the gaps (sets, d, m) or of (d, m).
+    """Fits without each fold and to all runs, with the weights `rows` (folds + 1, n), at the next
+    ridge; one such set for each of the gaps (sets, d, m), or one for (d, m).
 
-    Where they are too large to go through together those to all runs go first, and the others start
-    as far from them as they were at the last ridge.
+    If they are too large to be computed together, the fits to all runs come first, and the others
+    start at the same distance from them as at the last ridge.
     """
     gaps = None if gaps is None else np.reshape(gaps, (-1, y.shape[1], shares.shape[1]))
     sets, p = 1 if gaps is None else len(gaps), shares.shape[1] + 4
@@ -176,8 +175,8 @@ def _ratio(errors: np.ndarray, others: np.ndarray) -> float:
 
 
 def _joined(walks: list[list[mixing.Mixing]], at: np.ndarray, hurt: np.ndarray) -> mixing.Mixing:
-    """The fits in which each loss domain is as the walk without a signed term, or with one, left it
-    at its ridge. None comes from a smaller ridge: of few runs such a fit may end where gamma is 0.
+    """The fits with each loss domain from its own ridge of the path without or with a signed term.
+    None starts from a smaller ridge, since with few runs such a fit may end at gamma = 0.
     """
     own = [walks[with_term][one] for one, with_term in zip(at, hurt.astype(int), strict=True)]
     x = np.stack([one.x[:, i] for i, one in enumerate(own)], axis=1)
@@ -207,11 +206,12 @@ def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weigh
 
 
 def walk(shares, y, own, rows, folds, ridges, start, least, known):
-    """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, at the
-    largest of the ridges that are worth it; and the fits at each. `least` (d,) is without the term.
+    """Mean |error| (ridges, d) of each loss domain in left-out mixtures with a signed term, along
+    the path of ridges until it ends, and the fits at each ridge. `least` (d,) is the least error
+    without the term.
 
-    `rows` (folds + 1, n) are the weights of the fits without each fold and with all, `start` those
-    without a signed term at the first ridge.
+    `rows` (folds + 1, n) are the weights of the fits without each fold and with all, `start` the
+    fits without a signed term at the first ridge.
     """
     mixed, waited, errors, passed = start, 0, [], []
     for ridge in ridges:
@@ -227,7 +227,7 @@ def walk(shares, y, own, rows, folds, ridges, start, least, known):
 
 
 def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
-    """Errors (n, d) in the mixtures of each fold, by the fit without it; NaN of those in none."""
+    """Errors (n, d) in the mixtures of each fold by the fit without it; NaN where in no fold."""
     found = np.full(y.shape, np.nan)
     for fold in range(1 + folds.max()):
         of = folds == fold
@@ -236,8 +236,8 @@ def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
 
 
 def picked(plain: np.ndarray, signed: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Index of the ridge (d,) and whether there is a signed term (d,), of the least error of each
-    loss domain, from errors (ridges, d) without one and with one.
+    """The ridge index (d,) and the use of a signed term (d,) with the least error of each loss
+    domain, from errors (ridges, d) without and with the term.
     """
     logs = _weighed(np.log(np.maximum(np.concatenate([plain, signed]), 1e-300)), runs)
     logs[len(plain) :] -= np.log(max(1 - COST / runs, 1e-300))
@@ -246,6 +246,6 @@ def picked(plain: np.ndarray, signed: np.ndarray, runs: int) -> tuple[np.ndarray
 
 
 def _weighed(logs: np.ndarray, runs: int) -> np.ndarray:
-    """Log errors (choices, d) above each domain's least, and what all domains say of a choice."""
+    """Log errors (choices, d) above each domain's least, combined with the mean over domains."""
     logs = logs - np.nanmin(logs, axis=0)
     return logs + BORROWED / runs * np.nanmean(np.minimum(logs, CAPPED), axis=1, keepdims=True)

@@ -1,9 +1,8 @@
 """The curve over steps of the law `transfer`: log(B / s^beta + C) of all loss domains at once.
 
 Least squares in log loss by Levenberg-Marquardt with steps projected into bounds, batched over
-domains. Runs differ in nothing here but their noise, so the points of a step count as their
-weighted mean. `laws/bimix` fits the same curve with an exponent of the mixture, one domain after
-the other.
+domains. Runs differ here only by noise, so the points of a step are replaced by their weighted
+mean. `laws/bimix` fits the same curve together with an exponent of the mixture, domain by domain.
 """
 
 import numpy as np
@@ -18,12 +17,12 @@ ROUNDS, TOLERANCE = 500, 1e-13
 
 
 def fit_curves(steps: np.ndarray, losses: np.ndarray, weights=None, start=None) -> tuple[np.ndarray, ...]:
-    """B, beta, C (d,) of losses (n, k, d), NaN where not observed, at steps (k,); `weights` (n,)
-    count each run.
+    """B, beta, C (d,) of losses (n, k, d), NaN where not observed, at steps (k,); `weights` (n,) of
+    the runs.
 
-    Of a domain that was observed at one step the curve is that number, C: it says no more.
-    `start` (B, beta, C) is an earlier fit, from which alone it starts; otherwise the two best of a
-    grid over beta, on which B and C are linear. A domain without a loss has NaN.
+    A domain observed at one step has a constant curve, C. `start` (B, beta, C) of an earlier fit is
+    the only start; otherwise fits start from the two best points of a grid over beta, at which B
+    and C solve a linear problem. A domain without a loss has NaN.
     """
     n, _, d = losses.shape
     count = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
@@ -59,13 +58,13 @@ def fit_curves(steps: np.ndarray, losses: np.ndarray, weights=None, start=None) 
 
 
 def _misfit(z, t, y):
-    """Residuals (d, k), and the share of the falling part in the loss."""
+    """Residuals (d, k), and the fraction of the falling part in the loss."""
     falling, constant = z[:, :1] - z[:, 1:2] * t, z[:, 2:]
     return np.logaddexp(falling, constant) - y, 1 / (1 + np.exp(np.clip(constant - falling, -700, 700)))
 
 
 def _descend(z, bounds, t, y, w):
-    """Numbers (d, 3) within bounds (d, 3) at a minimum from z on, and the costs (d,)."""
+    """Parameters (d, 3) within bounds (d, 3) at a minimum, starting from z, and the costs (d,)."""
     lower, upper = bounds
     z = z.copy()
     misfit, share = _misfit(z, t, y)
@@ -77,7 +76,7 @@ def _descend(z, bounds, t, y, w):
         jacobian = np.stack([part, -part * t[active], 1 - part], axis=2)
         weighted = (jacobian * w[active, :, None]).transpose(0, 2, 1)
         gradient = (weighted @ misfit[active, :, None])[:, :, 0]
-        # a number at its bound that would leave it stays
+        # a parameter at its bound stays where the step leads outside
         held = ((own <= lower[active]) & (gradient > 0)) | ((own >= upper[active]) & (gradient < 0))
         system = np.where(held[:, :, None] | held[:, None], 0.0, weighted @ jacobian)
         diagonal = np.maximum(np.einsum("bii->bi", system), 1e-12)
@@ -92,7 +91,7 @@ def _descend(z, bounds, t, y, w):
         z[taken], misfit[taken], share[taken] = new[better], new_misfit[better], new_share[better]
         cost[taken] = new_cost[better]
         damping[active] = np.where(better, damping[active] * 0.2, damping[active] * 5)
-        # no step helps any more, or a step that was hardly damped gained next to nothing
+        # converged: no step helps, or a nearly undamped step gained almost nothing
         done = (damping[active] > 1e8) | (better & (gain < TOLERANCE)) | (cost[active] < 1e-28)
         active = active[~done]
         if not len(active):

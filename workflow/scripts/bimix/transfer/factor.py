@@ -1,11 +1,11 @@
-"""The mixing factor of the law `transfer` as a fitted law has it: what it says of mixtures, and the
-json of it; and by the numbers of a search (`mixing`), with the derivatives.
+"""The mixing factor of a fitted law `transfer`: its levels and its JSON; and, for the optimizer in
+`mixing`, its levels and derivatives as functions of the parameters.
 
     log F_i = log sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq
               + sum_j t_ij r_j - sum_j b_ij sqrt(r_j)
 
-A law's json has t where the signed term is on, and b, as `roots`, where a metric has a linear
-member (`linear`); without them they are 0, as in laws that were fitted before there were any.
+A law's JSON has t if the signed term is on, and b, as `roots`, if a metric has a linear part
+(`linear`); missing ones are 0, as in older files.
 """
 
 from typing import NamedTuple
@@ -26,8 +26,8 @@ class Factor(NamedTuple):
     b: np.ndarray  # (d, m), 0 or more
 
     def levels(self, shares: np.ndarray, straight: np.ndarray | None = None) -> np.ndarray:
-        """log F (n, d) at shares (n, m), NaN where nothing that helps a domain is in a mixture; t
-        acts on the shares `straight` where these are others.
+        """log F (n, d) at shares (n, m), NaN where a mixture has no domain that helps a loss; t
+        acts on the shares `straight` if given.
         """
         with np.errstate(divide="ignore"):
             powers = np.exp(self.g[:, None, None] * np.log(shares))
@@ -39,7 +39,7 @@ class Factor(NamedTuple):
         return mixed + (shares if straight is None else straight) @ self.t.T - np.sqrt(shares) @ self.b.T
 
     def written(self, domains: tuple[str, ...], shifts: np.ndarray | float = 0.0) -> list[dict]:
-        """What the json of a law has of each loss domain; log A is written less its shift (d,)."""
+        """The JSON of each loss domain; log A is written minus its shift (d,)."""
         table = []
         heights = np.exp(self.c - np.broadcast_to(shifts, len(self.c))[:, None])
         for i in range(len(heights)):
@@ -59,8 +59,8 @@ class Factor(NamedTuple):
 
 
 def read(coefficients: dict, domains: list[str]) -> Factor:
-    """The factor of a fitted law's coefficients; a loss domain with fewer terms than another, as
-    metrics among losses may have, has terms of height 0 in their place.
+    """The factor from a fitted law's coefficients; a loss domain with fewer terms than others, such
+    as a metric among losses, is padded with terms of height 0.
     """
     table = list(coefficients.values())
     none = dict.fromkeys(domains, 0.0)
@@ -80,8 +80,8 @@ def read(coefficients: dict, domains: list[str]) -> Factor:
 
 
 def numbers(values: dict) -> int:
-    """How many numbers of a loss domain's factor were fitted: per term alpha and the k above 0 but
-    one (a scale); gamma where used; t but one, since shares sum to 1; the b above 0.
+    """The number of fitted parameters of a loss domain's factor: per term alpha and all but one of
+    the k above 0 (a scale); gamma if used; all t but one, as shares sum to 1; the b above 0.
     """
     helpers = [sum(k > 0 for k in term["transfer"].values()) for term in values["terms"]]
     straight = max(len(values.get("t", ())) - 1, 0) + sum(b > 0 for b in values.get("roots", {}).values())
@@ -89,8 +89,8 @@ def numbers(values: dict) -> int:
 
 
 def unpack(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray, spread: np.ndarray | None = None):
-    """c, a, g, k from numbers x (b, p) whose rows belong to the loss domains own, repeated, and
-    have gaps (b, m). `spread` is L of groups of domains (`observations/groups`), None for 1.
+    """c, a, g, k from parameters x (b, p), whose rows belong to the loss domains `own`, repeated,
+    with gaps (b, m). `spread` is L of groups of domains (`observations/groups`), None for 1.
     """
     m = (x.shape[1] - 2) // terms - 2
     logs = x[:, 2 * terms + 2 :].reshape(len(x), terms, m)
@@ -100,7 +100,7 @@ def unpack(x: np.ndarray, terms: int, own: np.ndarray, gaps: np.ndarray, spread:
 
 
 def _others(own, rows, m):
-    """1 (b, m) where a domain is another than the loss domain, whose k of itself is 1."""
+    """1 (b, m) where a domain is not the loss domain itself, whose own k is fixed to 1."""
     return (np.arange(m) != np.tile(own, rows // len(own))[:, None]).astype(float)
 
 
@@ -115,13 +115,13 @@ def levels(x, terms, own, gaps, log_shares, spread=None) -> np.ndarray:
 
 
 def blocks(b: int, numbers: int) -> list[slice]:
-    """Parts of b rows, of which each with so many numbers a row stays in a processor's cache."""
+    """Slices of b rows that fit into a processor's cache with this many numbers per row."""
     size = max(1, int(BLOCK / (8 * numbers)))
     return [slice(first, first + size) for first in range(0, b, size)]
 
 
 def jacobian_of(x, terms, own, gaps, log_shares, root, spread=None):
-    """y (b, n) and its derivatives (b, p, n) by every number, these times `root` (b, n)."""
+    """y (b, n), and its derivatives (b, p, n) by every parameter, multiplied by `root` (b, n)."""
     c, a, g, k = unpack(x, terms, own, gaps, spread)
     m = k.shape[2]
     powers = _powers(g, log_shares)
@@ -160,7 +160,7 @@ def _powers(g, log_shares):
 
 
 def _sum_of_terms(c, a, sums):
-    """log sum_q exp(c_q) sums_q^-a_q (b, n) and each term's share of the sum (b, K, n)."""
+    """log sum_q exp(c_q) sums_q^-a_q (b, n), and each term's fraction of the sum (b, K, n)."""
     logs = c[:, :, None] - a[:, :, None] * np.log(sums)
     if logs.shape[1] == 1:
         return logs[:, 0], np.ones(logs.shape)

@@ -1,9 +1,9 @@
-"""The law `transfer` fitted to runs of several sizes, and to runs that repeat small pools: what
-they are as arrays, and the JSON of it.
+"""The law `transfer` fitted to runs of several sizes, and to runs that repeat small pools: their
+arrays, and the JSON of the fit.
 
-A run counts with its last row: earlier checkpoints of a schedule have not decayed. With sizes the
-coefficients of a loss domain hold `size`, the levels. Where some run repeats a pool `repetition`,
-what it costs; and `run` is the run that they are read at (`run`).
+Only the last row of a run is used, since the learning rate has not decayed at earlier ones. With
+sizes the coefficients of a loss domain hold the levels, `size`; if some run repeats a pool, its
+effect, `repetition`; and `run`, the run to which the coefficients are set.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from bimix.observations.observations import Observations
 from bimix.transfer import mixing, repetition, sizes
 from bimix.transfer.run import at_reference
 
-# What is left of a loss without its harm, at least.
+# The least fraction of a loss that remains without its harm.
 LEAST = 0.1
-# (shares that count, shares, effects, own domains, weights, choice or None, start or None) ->
+# (effective shares, shares, effects, own domains, weights, choice or None, start or None) ->
 # choice, fitted mixing factor
 Factor = Callable[..., tuple[dict, mixing.Mixing]]
 
@@ -29,7 +29,7 @@ def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None
     known = np.ones(len(observed.tokens)) if observed.parameters is None else observed.parameters
     group = sizes.design(known, observed.tokens, observed.mixtures).group
     base = np.ones(len(observed.tokens)) if weights is None else np.asarray(weights, dtype=float)
-    # Pools are measured by the parameters of each run's model, or else by their own geometric mean.
+    # The scale of pools: the parameters of each run's model, or else their geometric mean.
     limited = observed.pools[np.isfinite(observed.pools)]
     middle = None if observed.parameters is not None or not len(limited) else float(np.exp(np.log(limited).mean()))
     scale = observed.parameters if middle is None else middle
@@ -45,16 +45,17 @@ def as_counted(observed: Observations, own: np.ndarray, form: repetition.Repetit
     rho = repetition.counted(observed.proportions, per_share, form.R)[0]
     scale = observed.parameters if form.scale is None else form.scale
     lost = repetition.own_harm(form, observed.proportions, per_share, observed.pools, scale, own)
-    # A loss that is all harm would have no logarithm.
+    # A loss that is harm alone would have no logarithm.
     return replace(
         observed, proportions=rho, losses=np.maximum(observed.losses - lost[:, None], LEAST * observed.losses)
     )
 
 
 def by_horizon(observed: Observations, weights: np.ndarray | None) -> np.ndarray | None:
-    """The weights (n,) of runs; where runs of one size repeat pools, times their tokens over the
-    longest schedule's: what the form misses grows with the horizon. Chosen on Wikipedia's horizons:
-    powers of 0 to 2 give one regret to 0.05 %, and 2 misses runs on parts of the pool by twice.
+    """The weights (n,) of runs; where runs of one size repeat pools, multiplied by tokens over the
+    longest schedule's tokens, since the misfit grows with the horizon. Chosen on Wikipedia's
+    horizons: powers of 0 to 2 differ in regret by 0.05 %, and 2 doubles the error on parts of the
+    pool.
     """
     if observed.parameters is not None or observed.pools is None or not by_runs(observed):
         return weights
@@ -78,13 +79,13 @@ def fit(
     choice: dict | None = None,
     start: mixing.Mixing | None = None,
 ) -> sizes.Sized:
-    """The law of runs that are `as_counted`, whose own shares are `straight` (n, m); own (d,),
-    weights (n,).
+    """The law fitted to runs from `as_counted` with the original shares `straight` (n, m); own
+    (d,), weights (n,).
 
-    With a choice that was made, from `start`, it is kept.
+    A given choice is kept, and the fit starts from `start`.
     """
     parameters = np.ones(len(seen.mixtures)) if seen.parameters is None else seen.parameters
-    # A mixture is the same one where its shares count the same.
+    # Runs with equal effective shares have the same mixture.
     names = tuple(
         f"{name} {np.round(row, 9).tolist()}" for name, row in zip(seen.mixtures, seen.proportions, strict=True)
     )

@@ -1,14 +1,14 @@
-"""The linear member of the law `transfer` of metrics, and how much of it is in the law.
+"""The linear part of the law `transfer` for metrics, and its weight in the law.
 
     log F_i = c_i - sum_j b_ij sqrt(rho_j) + sum_j t_ij r_j        b >= 0, t of either sign
 
-One ridge a loss domain, on b and t alike, draws it to a loss that no mixture changes; the mixing
-factor's draws it to domains that all help alike, which is far off where a metric is all but noise.
-Of metrics the law is the weighted geometric mean of both members. It has one term, so the mean is
-again of its form, with b in addition; it stays convex.
+One ridge per loss domain, on b and t, shrinks it to a loss that does not depend on the mixture. The
+ridge of the mixing factor shrinks to domains with equal effects, which is wrong for a metric that
+is nearly noise. For metrics the law is the weighted geometric mean of both. With one term the mean
+has the form of the law plus b, and stays convex.
 
-Each metric has the ridge of the least error in left-out mixtures, and then the part of this member
-that has. A metric's own error is rough: it is weighed with that of all, as in `choice`.
+Each metric has the ridge with the least error in left-out mixtures, then the weight with the least
+error. A metric's own error is a rough estimate, so it is combined with that of all, as in `choice`.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from scipy.optimize import nnls
 
 from bimix.transfer.factor import Factor
 
-# Smaller ones follow few runs too closely: what is plain to see the mixing factor says better.
+# Smaller ridges overfit few runs; strong effects are described better by the mixing factor.
 RIDGES = np.array([0.4, 2.0, 10.0])
 PARTS = np.linspace(0, 0.9, 10)  # of this member; something is left of the other
 COST = 1  # any part must cut the error by so much over the number of runs
@@ -26,18 +26,18 @@ COST = 1  # any part must cut the error by so much over the number of runs
 
 @dataclass(frozen=True)
 class Runs:
-    """What both members are fitted to."""
+    """The data to which both parts are fitted."""
 
     shares: np.ndarray  # (n, m) that count
     straight: np.ndarray  # (n, m) as they are, of which t is
     y: np.ndarray  # (n, d) levels, NaN where not observed
 
     def design(self) -> np.ndarray:
-        """(n, 2 m): what b and t multiply."""
+        """The regressors (n, 2 m) of b and t."""
         return np.concatenate([-np.sqrt(self.shares), self.straight], axis=1)
 
     def fits(self, weights: np.ndarray, ridges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """c (k, d), and b and t (k, d, 2 m), at ridges (k,), of runs that count weights (n,)."""
+        """c (k, d), and b and t (k, d, 2 m), at ridges (k,), for runs with weights (n,)."""
         design, m = self.design(), self.shares.shape[1]
         heights = np.zeros((len(ridges), self.y.shape[1]))
         numbers = np.zeros((*heights.shape, 2 * m))
@@ -54,7 +54,7 @@ class Runs:
             means = w @ levels / w.sum()
             right = weighed.T @ (levels - means)
             for place, ridge in enumerate(ridges):
-                # b of at least 0 is found at the best t, which is linear in it
+                # b >= 0 is solved for with t eliminated, since the best t is linear in b
                 of_t = np.linalg.solve(gram[m:, m:] + ridge * np.eye(m), np.hstack([gram[m:, :m], right[m:]]))
                 own = gram[:m, :m] - gram[:m, m:] @ of_t[:, :m] + ridge * np.eye(m)
                 lower = np.linalg.cholesky(own)
@@ -67,10 +67,10 @@ class Runs:
 
 
 def choose(runs: Runs, weights: np.ndarray, folds: np.ndarray, missed: np.ndarray, weigh) -> tuple[dict, np.ndarray]:
-    """{ridges (d,), parts (d,)} of this member, and |error| (n, d) of the mean of both members in
-    the mixtures of `folds` (n,), where the other member's error is `missed` (n, d).
+    """{ridges (d,), parts (d,)} of the linear part, and |error| (n, d) of the mean of both parts in
+    the mixtures of `folds` (n,); `missed` (n, d) is the error of the mixing factor.
 
-    `weigh` (parts, d) -> (parts, d) adds to a metric's errors, in logs, what those of all say.
+    `weigh` (parts, d) -> (parts, d) combines a metric's log errors with those of all.
     """
     left = np.full((len(RIDGES), *runs.y.shape), np.nan)
     design = runs.design()
@@ -90,13 +90,13 @@ def choose(runs: Runs, weights: np.ndarray, folds: np.ndarray, missed: np.ndarra
 
 
 def _log_mean(errors: np.ndarray) -> np.ndarray:
-    """Logs of the means over runs of errors (k, n, d), the same for all k where there are none."""
+    """Logs of the means over runs of errors (k, n, d); equal for all k where none is known."""
     seen = np.isfinite(errors)
     return np.log(np.maximum(np.where(seen, errors, 0.0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1), 1e-300))
 
 
 def joined(factor: Factor, made: dict, runs: Runs, weights: np.ndarray) -> Factor:
-    """The mean of a mixing factor of one term and of this member as it was `made`."""
+    """The mean of a mixing factor with one term and the linear part of the choice `made`."""
     ridges, part = np.array(made["ridges"]), np.array(made["parts"])[:, None]
     known, at = np.unique(ridges, return_inverse=True)
     heights, numbers = runs.fits(weights, known)
@@ -111,5 +111,5 @@ def joined(factor: Factor, made: dict, runs: Runs, weights: np.ndarray) -> Facto
 
 
 def start_of(factor: Factor, made: dict) -> Factor:
-    """The mixing factor from which a refit of one that is `joined` starts."""
+    """The mixing factor from which a refit of a `joined` one starts."""
     return factor._replace(a=factor.a / (1 - np.array(made["parts"]))[:, None])

@@ -1,24 +1,22 @@
-"""The mixing factor of the law `transfer`: how the level of a run's losses depends on its mixture,
-for all loss domains at once.
+"""The mixing factor of the law `transfer`: the dependence of a run's loss levels on its mixture,
+fitted for all loss domains together.
 
-For loss domain i the level (log loss with the curve over steps taken off) of a run with proportions
-r is
+For loss domain i the level (log loss without the curve over steps) of a run with proportions r is
 
     y_i(r) = log sum_q exp(c_iq) S_iq(r)^-a_iq      S_iq(r) = sum_j k_iqj r_j^g_i      q = 1..K
 
 with a > 0, k > 0 and 0 < g < 1. S is concave in r and a negative power of it convex, so every
 predicted loss is convex. In the first term k_ii = 1 where domain i is trained on. Every other k_ij
-= exp(u_i - gap_ij + delta_ij), where the gap is 0 or what a prior from text says
+= exp(u_i - gap_ij + delta_ij), where the gap is 0 or comes from a prior from text
 (`observations/prior`), and delta_i = L z_i where domains have groups (`observations/groups`), else
-z_i. The numbers that are fitted are c, log a, logit g, u and z. What holds few runs together is
-shrinkage across domains. log a, logit g and u are drawn towards means that all domains share, which
-are fitted with them and weakly held. z is drawn towards 0. One number, the ridge, scales all of it;
-a loss domain may have its own. The signed term (`signed`) is added to y and taken out of the
-search.
+z_i. The fitted parameters are c, log a, logit g, u and z. Few runs suffice through shrinkage across
+domains: log a, logit g and u are shrunk to means that all domains share, which are fitted with weak
+priors, and z to 0. One number, the ridge, scales all penalties; a loss domain may have its own. The
+signed term (`signed`) is added to y and eliminated from the optimisation.
 
-Least squares by Levenberg-Marquardt with the analytic Jacobian. The domains of one fit meet only in
-the shared means, so a step is one small solve per domain and a Schur complement of the size of the
-means. Many fits (folds, resamples) go through together.
+Least squares by Levenberg-Marquardt with the analytic Jacobian. The domains of a fit are coupled by
+the shared means only, so a step is one small solve per domain and a Schur complement of the size of
+the means. Many fits (folds, resamples) are computed together.
 """
 
 from dataclasses import dataclass, replace
@@ -28,21 +26,21 @@ import numpy as np
 from bimix.transfer.factor import Factor, blocks, jacobian_of, levels, logs_of, unpack
 from bimix.transfer.signed import Signed, signed
 
-# Penalties in units of the ridge: chosen on laws that are known and on RegMix's public runs;
-# threefold changes do little.
+# Penalties in units of the ridge, chosen on known laws and on RegMix's public runs; threefold
+# changes have little effect.
 SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 10.0, 30.0, 10.0
-# Where the shared means are drawn to: log a, logit g, u; and how strongly, in units of the ridge. a
-# is held: a few runs of many domains are fitted as well by a large a and domains that are all worth
-# the same, which predicts badly.
+# Prior means of the shared means of log a, logit g, u, and the penalties in units of the ridge. The
+# prior of a is strong: a few runs on many domains fit equally well with a large a and equal effects
+# of all domains, which predicts badly.
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
 HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
-# Numbers of a loss domain from which products of Jacobians are of single precision: they only say
-# where a step goes, not where it ends.
+# Parameters per loss domain from which products of Jacobians are in single precision: they decide
+# the direction of a step, not the solution.
 WIDE = 64
 FAR = 1e8  # holds a number which a domain does not have
-# glibc returns each freed array of more than 128 KiB to the system, which clears the next one's
-# pages, until a larger one was freed (M_MMAP_THRESHOLD in mallopt): a fifth of a fit's time.
+# glibc returns freed arrays above 128 KiB to the system, which clears the pages of the next one,
+# until a larger one was freed (M_MMAP_THRESHOLD in mallopt): a fifth of a fit's time.
 np.empty(2**25 - 2**16, dtype=np.uint8)
 
 BY_FIT = ("x", "means", "gaps", "t")  # of `Mixing`, with a row for each fit
@@ -91,18 +89,18 @@ def fit(
     straight=None,
     spread=None,
 ) -> Mixing:
-    """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n)
-    count each run in each fit.
+    """Fit run levels y (n, d), NaN where not observed, of mixtures (n, m); `weights` (fits, n) of
+    each run in each fit.
 
-    y may be (fits, n, d): levels of each fit's own. `gaps`, (d, m) or (fits, d, m), are those of
-    the prior.
+    y may be (fits, n, d), with different levels in each fit. `gaps`, (d, m) or (fits, d, m), are
+    those of the prior.
 
-    `ridge` may be (d,) or (fits, d): a larger one says that a loss domain's levels are noisier, so
-    each counts by its inverse. `harm`, likewise, is the ridge of t in units of that, inf without a
-    signed term; t acts on the shares `straight` (n, m) where these are not `shares`.
+    `ridge` may be (d,) or (fits, d): a larger one means noisier levels, so a loss domain has the
+    weight of its inverse. `harm`, likewise, is the ridge of t relative to that, inf without a
+    signed term; t acts on the shares `straight` (n, m), if not on `shares`.
 
-    `start` is an earlier result with as many fits, or one fit that all start from. A fit ends when
-    a step lowers its cost by less than the share `tolerance`.
+    `start` is an earlier result with as many fits, or one fit from which all start. A fit ends when
+    a step reduces its cost by less than the fraction `tolerance`.
     """
     problem = problem_of(shares, y, own, ridge, terms, weights, gaps, harm, straight, spread)
     m, d, fits = shares.shape[1], y.shape[-1], len(problem.hold)
@@ -122,7 +120,7 @@ def fit(
             x[of], means[active], damping[active], now[active] = _descend(
                 part, x[of], means[active], damping[active], before, d
             )
-            # at a cost of 0, as of two runs that a fit goes through, nothing is left to gain
+            # at a cost of 0, such as an exact fit to two runs, there is nothing to gain
             active = active[before - now[active] > tolerance * before]
             if not len(active):
                 break
@@ -136,7 +134,7 @@ def fit(
 def problem_of(
     shares, y, own, ridge, terms=1, weights=None, gaps=None, harm=np.inf, straight=None, spread=None
 ) -> "Problem":
-    """The value that `fit` with the same arguments minimises."""
+    """The problem that `fit` solves with the same arguments."""
     n, m = shares.shape
     d = y.shape[-1]
     own = np.asarray(own)
@@ -183,13 +181,13 @@ class Problem:
     spread: np.ndarray | None = None  # (m, m)
 
     def take(self, fits, rows):
-        """The problem of some fits, whose loss domains are these rows."""
+        """The problem of some fits; `rows` are those of their loss domains."""
         by_row = {name: getattr(self, name)[rows] for name in ("target", "w", "strength", "pull", "gaps")}
         return replace(self, hold=self.hold[fits], signed=self.signed and self.signed.take(rows), **by_row)
 
     @property
     def shared(self):
-        """Positions of log a, logit g and u, which have shared means, among the numbers."""
+        """Positions of log a, logit g and u, which have shared means, among the parameters."""
         return np.arange(self.terms, 2 * self.terms + 2)
 
     @property
@@ -219,9 +217,9 @@ def _descend(problem, x, means, damping, now, d):
     shared, pull = problem.shared, problem.pull
     gradient, squares, products = _slopes(problem, x)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
-    # Curvature: jacobian jacobian' + diag(penalty). The levels curve along log a, u and log k by as
-    # much as they slope; where that adds to the curvature, steps without it go too far. Of groups
-    # the slopes by log k are mixed, so there it is left out.
+    # Curvature: jacobian jacobian' + diag(penalty). Second derivatives of the levels by log a, u
+    # and log k equal the first ones; where they add to the curvature, steps without them are too
+    # long. With groups the derivatives by log k are mixed, so they are left out.
     penalty = problem.strength.copy()
     penalty[:, shared] += pull
     for part in problem.logs:
@@ -240,7 +238,7 @@ def _descend(problem, x, means, damping, now, d):
         diagonal = penalty[of] + np.repeat(damping[pending], d)[:, None] * scale[of]
         solved = (solve if products.shape[1] == products.shape[2] else _solve_wide)(products[of], diagonal, edges[of])
         mean_damped = mean_scale[pending] * (1 + damping[pending, None])
-        # The domains meet in the shared means alone: these are solved for by a Schur complement.
+        # The domains are coupled by the shared means only: these are solved by a Schur complement.
         inner = (-pull[of][:, :, None] * solved[:, shared]).reshape(-1, d, len(shared), 1 + len(shared)).sum(1)
         schur = np.eye(len(shared)) * mean_damped[:, None] - inner[:, :, 1:]
         mean_step = np.linalg.solve(schur, (inner[:, :, 0] - mean_gradient[pending])[:, :, None])[:, :, 0]
@@ -252,7 +250,7 @@ def _descend(problem, x, means, damping, now, d):
         take = (pending[better, None] * d + np.arange(d)).ravel()
         x[take], means[pending[better]] = new_x[np.repeat(better, d)], new_means[better]
         reached[pending[better]] = cost[better]
-        # a step that helped only when damped more leaves the damping as it is
+        # the damping is unchanged after a step that helped only with more damping
         eased = 0.3 if attempt == 0 else 1.0
         damping[pending] = np.clip(damping[pending] * np.where(better, eased, 4.0), 1e-10, 1e10)
         pending = pending[~better]
@@ -264,8 +262,8 @@ def _descend(problem, x, means, damping, now, d):
 
 
 def _slopes(problem, x):
-    """Half the gradient (b, p) of the squares and the sums of squares (b, p) of the Jacobian, and
-    its products (b, p, p); or the Jacobian (b, p, n) where runs are fewer.
+    """Half the gradient (b, p) of the squares, the sums of squares (b, p) of the Jacobian, and its
+    products (b, p, p), or the Jacobian (b, p, n) itself where runs are fewer.
     """
     (b, p), n = x.shape, len(problem.log_shares)
     gradient, squares, products = (np.empty((b, *of)) for of in ((p,), (p,), (p, min(n, p))))
@@ -288,7 +286,7 @@ def _slopes(problem, x):
 
 
 def _gram(jacobian, term):
-    """jacobian jacobian' (b, p, p), and less what a signed term takes of it."""
+    """jacobian jacobian' (b, p, p), after a signed term is eliminated."""
     jacobian = jacobian.astype(np.float32 if jacobian.shape[1] >= WIDE else float, copy=False)
     gram = jacobian @ jacobian.transpose(0, 2, 1)
     if term is not None:
@@ -318,8 +316,8 @@ def _solve_wide(jacobian, diagonal, right):
 
 
 def penalties(own, m, terms):
-    """In units of the ridge, of each number's distance from 0 (d, p) and of log a, logit g and u
-    from their shared means (d, K + 2): a domain without u has it held at 0.
+    """Penalties in units of the ridge: of each parameter's distance from 0 (d, p), and of log a,
+    logit g and u from their shared means (d, K + 2). A domain without u has it fixed at 0.
     """
     strengths = np.zeros((len(own), (m + 2) * terms + 2))
     strengths[:, 2 * terms + 1] = np.where(own < 0, FAR, 0.0)

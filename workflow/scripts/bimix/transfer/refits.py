@@ -1,7 +1,7 @@
-"""Where refits of a mixing factor that was fitted start.
+"""The start of refits from a fitted mixing factor.
 
-Log k is written as one number where the search has u + delta: the two, and the shared means, are
-those that the penalties would choose.
+Log k is stored as one number, where the optimizer has u + delta; both, and the shared means, are
+recovered as the minimum of the penalties.
 """
 
 import numpy as np
@@ -9,14 +9,14 @@ import numpy as np
 from bimix.transfer import mixing
 from bimix.transfer.factor import Factor, levels, logs_of
 
-# A k below this is as good as 0; logs of it are finite.
+# The least k, which acts as 0 but has a finite logarithm.
 SMALLEST = 1e-30
 
 
 def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=None) -> mixing.Mixing:
-    """The fit that gave a factor, for mixtures (n, m) and levels y (n, d) that it was fitted to.
+    """The fit behind a factor, for the mixtures (n, m) and levels y (n, d) of that fit.
 
-    Heights are taken from the levels, since a law over steps is written without them.
+    Heights are computed from the levels, since the JSON of a law over steps lacks them.
     """
     d, terms, m = factor.k.shape
     gaps = np.zeros((d, m)) if gaps is None else gaps
@@ -26,19 +26,19 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
     shape = np.log(factor.g / (1 - factor.g))
     unspread = np.eye(m) if spread is None else np.linalg.inv(spread)
     precision, of_own = unspread @ unspread, own[trained]
-    # What each log k weighs in the best u: sums over the inverse of L L' among the other domains.
+    # The weight of each log k in the best u: sums over the inverse of L L' of the other domains.
     sums, diagonal = precision.sum(axis=0), np.diag(precision)
     held = sums - precision[of_own] * (sums / diagonal)[of_own, None]
     shrink, hold = mixing.SHRINK_U, mixing.HOLD_MEANS
     said, counts = (held * logs[trained, 0]).sum(axis=1), held.sum(axis=1) + shrink
-    # Each u is drawn to their mean, and that to its anchor: two linear equations.
+    # Each u is shrunk to their mean, and that to its anchor: two linear equations.
     middle = shrink * (said / counts).sum() + hold * mixing.MEAN_U
     middle = float(middle / (shrink * len(trained) + hold - (shrink**2 / counts).sum()))
     u = np.zeros(d)
     u[trained] = (said + shrink * middle) / counts
     delta = logs.copy()
     delta[trained, 0] -= u[trained, None] * (np.arange(m) != of_own[:, None])
-    # A domain's own is free: at what the others say of it, z is least.
+    # A domain's own delta is free: at its conditional mean given the others, z is least.
     said = np.einsum("ij,ij->i", delta[trained, 0], precision[of_own])
     delta[trained, 0, of_own] = -said / diagonal[of_own]
     delta = delta @ unspread
@@ -52,5 +52,5 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
 
 
 def _mean(values, shrink, anchor, hold=mixing.HOLD_MEANS) -> float:
-    """A shared mean, itself held at its anchor."""
+    """A shared mean, which is itself shrunk to its anchor."""
     return float((shrink * values.sum() + hold * anchor) / (shrink * len(values) + hold))

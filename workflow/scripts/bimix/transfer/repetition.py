@@ -1,23 +1,20 @@
-"""Repeated text: the share of a domain that counts, and the harm of reading a small pool too often.
+"""Repeated text: the effective share of a domain, and the harm of repeating a small pool too often.
 
-In a run of T tokens a domain with share r_j and a pool of U_j unique tokens is read e_j = r_j T /
-U_j
-times. Up to once a share counts as it is, above it saturates, as in Muennighoff et al. (arXiv
-2305.16264),
+In a run of T tokens a domain with share r_j and a pool of U_j unique tokens is read for e_j = r_j T
+/ U_j epochs. Up to one epoch the effective share is r_j; above, it saturates, as in Muennighoff et
+al. (arXiv 2305.16264),
 
     rho_j = (U_j / T) (1 + R (1 - exp(-(e_j - 1) / R))),
 
-and the loss on that domain rises by what the model memorises (an additive term, as in arXiv
-2605.01640),
+and the loss on that domain rises through memorisation (an additive term, as in arXiv 2605.01640),
 
     H_j = P x^2 / (1 + x) r_j^mu (M / U_j)^kappa,    x = max(e_j - 1, 0),
 
-M the parameters of the model or, where they are not known, the pools' geometric mean. The power of
-r_j says that what is read next to it keeps a model from memorising. Without it no form
-described one pool over horizons of 2 to 32 times its size, and parts of it, alike. The share that
-counts, rho, is concave in r and H convex for mu >= 0, so the optimum stays one convex problem. The
-four numbers R, P, mu and kappa are shared by all domains under weak priors, and are not fitted
-where no run repeats anything.
+with M the parameters of the model or, if not known, the pools' geometric mean. The power of r_j
+models that other text in the mixture reduces memorisation; without it no form described both one
+pool over horizons of 2 to 32 times its size and parts of that pool. The effective share rho is
+concave in r and H convex for mu >= 0, so the optimum stays a convex problem. The four numbers R, P,
+mu and kappa are shared by all domains, with weak priors, and are not fitted without repetition.
 """
 
 from dataclasses import dataclass
@@ -27,12 +24,12 @@ import numpy as np
 from bimix.transfer import factor, mixing
 
 PUBLISHED_R = 15.4
-# log R, log P, log mu, log kappa: where they are drawn to, and how far from it they lie
+# Prior means and standard deviations of log R, log P, log mu, log kappa
 PRIOR = np.array([np.log(PUBLISHED_R), np.log(0.05), np.log(1.5), np.log(0.5)])
 SPREAD = np.array([0.5, 2.0, 0.3, 0.7])
-# Standard deviation of log losses about the law: weighs the priors against the runs.
+# Standard deviation of log losses around the law, the weight of the runs relative to the priors.
 NOISE = 0.002
-# The mixing factor in the search for these numbers: its ridge, and that of a group's level.
+# Ridges of the mixing factor and of a group's level in the fit of these numbers.
 RIDGE, LEVEL = 1e-5, 1e-8
 ROUNDS, SETTLED = 200, 1e-7
 
@@ -83,9 +80,9 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
     where no run repeats a domain.
 
     `group` (n,) is the index of each run's level, which is free, `scale` (n,) is M, `weights` (n,)
-    count runs. Together with the mixing factor (one term, at a small ridge) by Levenberg-Marquardt.
-    Loss domains meet only in the means and the four numbers, so a step is one small solve for each
-    of them and a Schur complement.
+    are those of runs. Fitted with the mixing factor (one term, small ridge) by Levenberg-Marquardt.
+    Loss domains are coupled by the means and the four numbers only, so a step is one small solve
+    for each of them and a Schur complement.
     """
     per_share = tokens[:, None] / pools
     if not (shares * per_share > 1 + 1e-9).any():
@@ -97,8 +94,9 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
     p = m + 4  # numbers of the mixing factor of a loss domain: c, log a, logit g, u, delta
     root = np.sqrt(weights[:, None] * (np.isfinite(losses) & (weights[:, None] > 0))).T
     target = np.log(np.where(root.T > 0, losses, 1.0)).T
-    # Numbers of each loss domain are v (d, p + groups), those of all domains s: three means and the
-    # logs of R, P, mu and kappa. Penalties are of v, of v less its means, and of s less its goal.
+    # Parameters of each loss domain are v (d, p + groups), common ones s: three means and the logs
+    # of R, P, mu and kappa. Penalties are of v, of v minus its means, and of s minus its prior
+    # mean.
     strength, pull = (RIDGE * one for one in mixing.penalties(own, m, 1))
     strength = np.hstack([strength, np.full((d, levels.shape[1]), LEVEL)])
     goal = np.array([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U, *PRIOR])
@@ -112,11 +110,11 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         return factor.logs_of(counted(shares, per_share, np.exp(s[3]))[0])
 
     def mixed(v, s):
-        """Log losses (d, n) less the harm."""
+        """Log losses (d, n) without the harm."""
         return factor.levels(v[:, :p], 1, own, untold, logs(s)) + v[:, p:] @ levels.T
 
     def harmed(mixed, s):
-        """Log losses (d, n)."""
+        """Log losses (d, n) with the harm."""
         added = own_harm(form(s), shares, per_share, pools, scale, own).T
         return np.logaddexp(mixed, np.log(np.maximum(added, 1e-300)))
 
@@ -126,7 +124,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         return (left**2).sum() + (strength * v**2).sum() + apart.sum() + hold @ (s - goal) ** 2
 
     def step_at(v, s):
-        """What gives the damped step of v and of s for a damping."""
+        """A function from a damping to the damped step of v and s."""
         y, by_x = factor.jacobian_of(v[:, :p], 1, own, untold, logs(s), root)
         plain = y + v[:, p:] @ levels.T
         whole = harmed(plain, s)
@@ -135,7 +133,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
         by_s = np.zeros((d, n, 7))
         for number in range(3, 7):
             move = 1e-5 * np.eye(7)[number]
-            # R alone changes what shares count
+            # R alone changes the effective shares
             up, down = (mixed(v, s + sign * move) if number == 3 else plain for sign in (1, -1))
             by_s[:, :, number] = root * (harmed(up, s + move) - harmed(down, s - move)) / 2e-5
         left = (root * (whole - target))[:, :, None]

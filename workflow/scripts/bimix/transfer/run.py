@@ -1,14 +1,14 @@
-"""The law `transfer` at a run of some size, tokens and pools: its coefficients and losses there,
-and what its optimum minimises.
+"""The law `transfer` at a run of given size, tokens and pools: its coefficients, its losses, and
+the objective of its optimum.
 
     L_i(r) = exp(level_i) h_i F_i(r)^nu_i + H_i(r)
     F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq
              exp(sum_j t_ij r_j - sum_j b_ij sqrt(rho_j(r_j)))
 
-level and nu belong to the run's size, h_i to its step, rho and H to how often it reads each pool
+level and nu depend on the run's size, h_i on its step, rho and H on its epochs of each pool
 (`repetition`). The sum of F is log-convex in rho and falls with it, and b >= 0. rho is concave in r
-and H convex. So every loss is convex in r where nu > 0. t of any sign keeps it so, since it acts on
-r and not on rho.
+and H convex. So every loss is convex in r where nu > 0, with t of any sign, since t acts on r and
+not on rho.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from bimix.transfer import repetition
 from bimix.transfer.factor import Factor
 from bimix.transfer.sizes import ENOUGH_NEAR, FAR_APART, LEAST_NU, SAME_SIZE, Curve
 
-# Stands for a share of 0 where a power of it has no slope.
+# Replaces a share of 0 where its power has no derivative.
 TINY = 1e-30
 
 
@@ -105,7 +105,7 @@ def at_reference(coefficients: dict, observed: Observations, form: repetition.Re
 
 
 def as_asked(coefficients: dict, fitted: dict) -> dict:
-    """Coefficients at the run that a fitted law is at."""
+    """Coefficients at the run to which a fitted law is set."""
     run = next(iter(fitted["coefficients"].values())).get("run")
     if run is None:
         return coefficients
@@ -113,7 +113,7 @@ def as_asked(coefficients: dict, fitted: dict) -> dict:
 
 
 def form_of(coefficients: dict) -> repetition.Repetition | None:
-    """How repetition counts in a fitted law; None where none was seen."""
+    """The effect of repetition in a fitted law; None where no run repeated text."""
     forms = [values["repetition"] for values in coefficients.values() if "repetition" in values]
     return repetition.Repetition(**max(forms, key=lambda one: one["P"])) if forms else None
 
@@ -125,10 +125,10 @@ def at_run(
     tokens: float | None,
     pools: dict[str, float] | None,
 ) -> dict:
-    """The coefficients at a run of a model of so many parameters, on so many tokens, with pools
-    {domain: unique tokens}.
+    """The coefficients at a run of a model with `parameters` on `tokens` with pools {domain: unique
+    tokens}.
 
-    None: as it was fitted, at the largest size and its schedule; without pools nothing is repeated.
+    None: the largest fitted size and its schedule; without pools nothing is repeated.
     """
     table = list(coefficients.values())
     sized = all("size" in values for values in table)
@@ -162,7 +162,7 @@ def _level(levels, parameters, tokens) -> tuple[float, float]:
 
 
 def run_of(coefficients: dict, domains: list[str]) -> Run:
-    """The run that the coefficients are at; it changes nothing of a law without sizes and pools."""
+    """The run of the coefficients; without effect in a law without sizes and pools."""
     table = list(coefficients.items())
     run, per_share, zeros = table[0][1].get("run"), np.zeros(len(domains)), np.zeros(len(table))
     if run is None:
@@ -186,7 +186,7 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
 
 
 def effects_at(coefficients, steps) -> np.ndarray:
-    """e (k, d) at steps (k,); 1 of a law of one step or over sizes, and of files without it."""
+    """e (k, d) at steps (k,); 1 for a law of one step or over sizes, and for files without it."""
     tables = [sorted((float(s), e) for s, e in one.get("effects", {"1": 1.0}).items()) for one in coefficients.values()]
     at = [np.interp(np.log(steps), [np.log(s) for s, _ in one], [e for _, e in one]) for one in tables]
     return np.stack(at, axis=1)
@@ -200,7 +200,7 @@ def size_read(fitted: dict) -> float | None:
 
 
 def reversed_order(coefficients: dict) -> list[str]:
-    """The loss domains whose runs of the largest size reverse the order of smaller ones."""
+    """The loss domains in which runs of the largest size reverse the order of smaller ones."""
     return [
         domain
         for domain, values in coefficients.items()

@@ -1,5 +1,5 @@
-"""Losses of models of several sizes: what a mixture does at every size, and how the level moves
-with size and tokens.
+"""Losses of models of several sizes: one effect of a mixture for all sizes, and levels that depend
+on size and tokens.
 
 The mixing factor hardly depends on the size of the model, so the log loss of a run on loss domain i
 is
@@ -12,9 +12,9 @@ effects are found by least squares on the unbalanced table, the mixing factor fr
 
     exp level_i(N, T) = B_i / T^b + D_i / N^g + C_i        b, g shared by the loss domains
 
-under weak priors, since sizes are few. What the curve misses at a size that has k runs of its own
-is a shift of sum(residuals) / (k + 0.16). At the largest size the mixing factor may have another
-exponent nu_i, 1 until two runs of that size say otherwise.
+with weak priors, since sizes are few. A size with k runs of its own is shifted from the curve by
+sum(residuals) / (k + 0.16). At the largest size the mixing factor may have an exponent nu_i, which
+is 1 with fewer than two runs of that size.
 """
 
 from collections.abc import Callable
@@ -27,39 +27,39 @@ from scipy.sparse.csgraph import connected_components
 
 from bimix.transfer import mixing
 
-# Variance of a run about its group over the variance of a group about the curve.
+# Variance of a run around its group over the variance of a group around the curve.
 SHIFT = 0.16
-# Weak pull of a mixture's effect towards the mixing factor fitted to all, in runs. It decides where
-# sizes share no mixture.
+# Weight, in runs, that shrinks a mixture's effect to the mixing factor of all runs. It decides the
+# level where sizes share no mixture.
 HELD = 1e-3
-# Prior of log b and of log g. Then how far the logarithms of three shares of the loss, due to
-# tokens, to size and to neither, are from those of a published law at the middle of the sizes; and
-# how far those of a domain are from their mean.
+# Prior of log b and of log g. Then standard deviations of the logs of the three fractions of the
+# loss, due to tokens, to size and to neither: of their mean around those of a published law at the
+# middle of the sizes, and of a domain around the mean.
 EXPONENT, EXPONENT_SPREAD = np.log(0.35), 0.3
 SHARES_SPREAD, DOMAIN_SPREAD = 0.5, 0.5
 # Hoffmann et al. (arXiv 2203.15556): 410.7 / T^0.28 + 406.4 / N^0.34 + 1.69 nats.
 PUBLISHED = (410.7, 0.28), (406.4, 0.34), 1.69
 TOKENS_A_PARAMETER = 20  # where the tokens are not known
-# Standard deviation of a group's level about the curve, in log loss.
+# Standard deviation of a group's level around the curve, in log loss.
 ROUGHNESS = 0.0075
-# Standard deviation of nu about its mean over the loss domains, and of that mean about 1.
+# Standard deviation of nu around its mean over the loss domains, and of that mean around 1.
 NU_SPREAD, NU_MEAN_SPREAD = 0.25, 0.25
-# Below it nothing is left of the mixing factor, and below 0 the loss would not be convex.
+# Near 0 the mixing factor has no effect, and below 0 the loss would not be convex.
 LEAST_NU = 0.05
-# What the mixing factor misses of a run of that size, and how many runs' worth that is believed.
+# Prior error of the mixing factor in a run of that size, and its weight in runs.
 NOISE, NOISE_RUNS = 0.01, 4.0
-# A size within this factor of one that was fitted is that one.
+# A size within this factor of a fitted one counts as that one.
 SAME_SIZE = 1.05
-# From here on the mixing factor of small models is another one.
+# Beyond this factor the mixing factor of small models no longer applies.
 FAR_APART = 15
-# Runs nearer than that from which it hardly matters.
+# From this many nearer runs on the distance hardly matters.
 ENOUGH_NEAR = 4
 ROUNDS, SETTLED = 20, 1e-5
 
 
 @dataclass(frozen=True)
 class Design:
-    """Which run belongs to which group and which mixture."""
+    """The group and the mixture of each run."""
 
     parameters: np.ndarray  # (groups,)
     tokens: np.ndarray | None  # (groups,) of the schedule; None where they are not known
@@ -91,9 +91,9 @@ def largest_part(plan: Design, used: np.ndarray) -> np.ndarray:
 def table(plan: Design, y: np.ndarray, weights: np.ndarray, expected: np.ndarray):
     """Levels (groups, d), effects (mixtures, d) and their weights (mixtures, d) by least squares.
 
-    y (runs, d) has NaN where nothing was observed, weights (runs,) count runs, expected (mixtures,
-    d) is what the mixing factor says so far. A group without a run has the level NaN, a mixture
-    without one the effect NaN.
+    y (runs, d) has NaN where not observed, weights (runs,) are those of runs, expected (mixtures,
+    d) is the current prediction of the mixing factor. Levels of groups and effects of mixtures
+    without runs are NaN.
     """
     groups, mixtures, d = len(plan.parameters), len(plan.first), y.shape[1]
     levels, effects, counts = np.full((groups, d), np.nan), np.full((mixtures, d), np.nan), np.zeros((mixtures, d))
@@ -106,7 +106,7 @@ def table(plan: Design, y: np.ndarray, weights: np.ndarray, expected: np.ndarray
         cross = np.zeros((groups, mixtures))
         np.add.at(cross, (g, m), w)
         of_mixture = cross.sum(axis=0) + HELD
-        # The effects taken out (Schur): what is left is one small system for the levels.
+        # With the effects eliminated (Schur) there is one small system for the levels.
         normal = np.diag(cross.sum(axis=1)) - (cross / of_mixture) @ cross.T
         sums = np.bincount(m, w * gap, mixtures)
         right = np.bincount(g, w * gap, groups) - cross @ (sums / of_mixture)
@@ -183,13 +183,13 @@ def shift(gaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """nu (d,) of runs (k, d) of one size from what the mixing factor says and their log losses: 1
-    where they are fewer than two.
+    """nu (d,) of runs (k, d) of one size, from the mixing factor and their log losses; 1 with fewer
+    than two runs.
 
-    Each loss domain's slope through the means of both, shrunk towards a mean over the domains and
-    that towards 1. The noise is that of the residuals about these slopes, in turns. At slope 1 it
-    would hold what the slopes explain, and shrink them the more the further they are from 1. Where
-    the runs reverse the order of smaller ones the slope is LEAST_NU.
+    It is each loss domain's slope through the means of both, shrunk to a mean over the domains, and
+    that to 1. The noise is that of the residuals around these slopes, computed in turns: residuals
+    around slope 1 would include the signal, and shrink the slopes too much. Where the runs reverse
+    the order of smaller ones the slope is LEAST_NU.
     """
     d = y.shape[1]
     sums = np.zeros((d, 3))  # squares of the factor, its products with what is missing at slope 1, squares of that
@@ -214,8 +214,8 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
         variance = (NOISE_RUNS * NOISE**2 + left.sum()) / (NOISE_RUNS + (free - known).sum())
         square, product = square / variance, product / variance
         own = square > 0
-        # Each slope beyond 1 is N(mean, NU_SPREAD), observed with variance 1 / square: the mean of
-        # these is N(0, NU_MEAN_SPREAD).
+        # Each slope minus 1 is N(mean, NU_SPREAD), observed with variance 1 / square; their mean is
+        # N(0, NU_MEAN_SPREAD).
         precision = 1 / (NU_SPREAD**2 + 1 / square[own])
         mean = (precision * product[own] / square[own]).sum() / (precision.sum() + 1 / NU_MEAN_SPREAD**2)
         nu = 1 + (product + mean / NU_SPREAD**2) / (square + 1 / NU_SPREAD**2)
@@ -254,11 +254,11 @@ def fit(
     choice: dict | None = None,
     start: mixing.Mixing | None = None,
 ) -> Sized:
-    """Fit log losses y (runs, d), NaN where not observed, of runs that count `weights` (runs,);
-    shares (runs, m) of each run that count, and as they are.
+    """Fit log losses y (runs, d), NaN where not observed, of runs with `weights` (runs,), from the
+    effective and the original shares (runs, m).
 
-    The mixing factor comes from the largest set of sizes that share mixtures. Runs of other sizes
-    join it by what it predicts of them, in turns until their levels stand still.
+    The mixing factor is fitted to the largest set of sizes that share mixtures. Runs of other sizes
+    are added with its predictions, in turns until their levels converge.
     """
     own = shares[plan.first]
     straight = straight[plan.first]
@@ -297,8 +297,8 @@ def _with_levels(plan, y, weights, choice, mixed, drawn, levels) -> Sized:
         shifts[group] = shift(gaps, weights[of])
         if plan.parameters[group] == largest:
             nu[group] = slopes(drawn[plan.mixture[of]], y[of], weights[of])
-        # Another exponent turns the factor about the centre: the group's level moves by what that
-        # does to its runs.
+        # Another exponent rotates the factor around the centre, and the group's level is corrected
+        # for the change in its runs.
         turned = ((1 - nu[group]) * (drawn[plan.mixture[of]] - centre)).mean(axis=0)
         shifts[group] += turned * of.sum() / (of.sum() + SHIFT)
     return Sized(choice, mixed, plan, fitted, centre, shifts, nu, runs)

@@ -1,9 +1,9 @@
-"""Domains that no fitted run trains on: how far the law `transfer` may be off where a mixture does.
+"""The uncertainty of the law `transfer` in mixtures with domains that no fitted run trains on.
 
-Of such a domain j nothing but the prior says what k_ij is: exp(u_i - gap_ij), with u at its mean
-over the domains where i = j. How far log k of the domains that were trained on lies from what the
-same prior says of them is how far it may be off here, LEAST at least, as the ridge draws few runs'
-log k to the prior. To first order the log loss has that deviation times its slope by log k.
+For such a domain j, k_ij comes from the prior alone: exp(u_i - gap_ij), with u at its mean over the
+domains where i = j. Its standard deviation is that of log k of the trained domains around the same
+prior, at least LEAST, since with few runs the ridge shrinks log k to the prior. To first order the
+log loss deviates by that times its derivative by log k.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ SEEN = 1e-3  # a share that no run exceeds says nothing of its domain
 
 
 def unseen(fitted: dict) -> list[str]:
-    """The training domains that no fitted run trains on, to speak of."""
+    """The training domains that have practically no share in any fitted run."""
     return [name for name, one in fitted["proportions_seen"].items() if one["max"] <= SEEN]
 
 
 def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
-    """Deviations (n, d) of log losses at shares (n, m) and a step by what is not known of `unseen`
-    domains; 0 of other laws, and where a mixture has none of them.
+    """Standard deviations (n, d) of log losses at shares (n, m) and a step from `unseen` domains; 0
+    for other laws, and for mixtures without such domains.
     """
     names, domains = unseen(fitted) if fitted["law"] == "transfer" else [], fitted["domains"]
     if not names:
@@ -44,7 +44,7 @@ def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
 
 
 def _of_seen(factor, gaps: np.ndarray | None, columns: Sequence[int], own: Sequence[int]) -> float:
-    """The deviation of log k of the domains that runs train on from its prior, of all losses."""
+    """The standard deviation of log k of trained domains around the prior, over all losses."""
     d, _, m = factor.k.shape
     counts = ~np.isin(np.arange(m), columns)[None] & (np.arange(m) != np.array(own)[:, None])
     if counts.sum() <= d:
@@ -56,7 +56,7 @@ def _of_seen(factor, gaps: np.ndarray | None, columns: Sequence[int], own: Seque
 
 
 def unseen_sentence(fitted: dict, shares: np.ndarray) -> str:
-    """A sentence where a mixture (m,) trains on domains that no fitted run did; else nothing."""
+    """A warning where a mixture (m,) trains on domains that no fitted run did, else ""."""
     new = [name for name in unseen(fitted) if shares[fitted["domains"].index(name)] > SEEN]
     if not new:
         return ""
@@ -67,7 +67,7 @@ def unseen_sentence(fitted: dict, shares: np.ndarray) -> str:
 
 
 def basis(fitted: dict) -> str:
-    """What a law knows of a domain that no run trains on."""
+    """The basis of a law's prediction for a domain that no run trains on, in words."""
     if fitted["law"] != "transfer":
         return f"the law {fitted['law']} does not know what it is worth"
     prior = fitted.get("choice", {}).get("prior")
