@@ -120,3 +120,24 @@ def test_the_best_rules_and_rivals_are_those_of_the_first_seed_and_what_was_deci
         decided = {domain: share for domain, share in pl.read_csv(path).iter_rows() if share > 0}
         ran = dict(trained.filter(mixture=path.stem).select("domain", "proportion").iter_rows())
         assert not ran or ran == pytest.approx(decided, abs=2e-6), path.name
+
+
+def test_the_first_page_gives_the_registered_answers() -> None:
+    proof = answer_questions.read_proof(SECOND)
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    told = text[text.index("**Does a search beat a rule by hand?**") : text.index("## Requirements")]
+    rows = {row["objective"]: row for row in answer_questions.primary(proof).iter_rows(named=True)}
+    below = {
+        name: [f"{-100 * np.expm1(row[key]):.2f}" for key in ("mean", "upper", "lower")] for name, row in rows.items()
+    }
+    for name, decision, words in (
+        ("I", "a search pays", "**it pays**"),
+        ("II", "a search does not pay", "it does not pay"),
+    ):
+        assert rows[name]["decision"] == decision and words in told
+        mean, least, most = below[name]
+        assert f"ends {mean} % below" in told and f"{least} and {most} %)" in told, name
+    chosen = answer_questions.by_mixture(proof).filter(pl.col("role").str.contains(r"\bI\b"), seeds=2)
+    assert len(chosen) == 4
+    steps = [f"{100 * chosen['steps'].min():.0f}", f"{100 * chosen['steps'].max():.0f}"]
+    assert f"needs {steps[0]} to {steps[1]} % of the steps" in told

@@ -399,8 +399,8 @@ def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
     """The page with all that stands between its marks made again. Errors: a mark of no table."""
     parts = dict.fromkeys(VIEWS, "These runs have not ended.\n")
     parts |= {name: VIEWS[name](table) for name, table in tables.items()}
-    parts["answer"] = "\n".join(fill(said, 106) for said in sentences(proof, tables)) + "\n"
-    parts["epochs"] = fill(epochs_of_rules(HERE, read_json(HERE / "triples.json")["triples"]), 106) + "\n"
+    parts["answer"] = "\n".join(wrapped(said) for said in sentences(proof, tables)) + "\n"
+    parts["epochs"] = wrapped(epochs_of_rules(HERE, read_json(HERE / "triples.json")["triples"])) + "\n"
 
     def part(match: re.Match) -> str:
         if match[2] not in parts:
@@ -408,6 +408,11 @@ def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
         return f"{match[1]}\n{parts[match[2]]}\n{match[3]}"
 
     return MARK.sub(part, page)
+
+
+def wrapped(said: str) -> str:
+    """A sentence in lines of the page; a number keeps its percent sign."""
+    return fill(said.replace(" %", "\0%"), 106).replace("\0", " ")
 
 
 def markdown(heads: list[str], rows: list[list[str]]) -> str:
@@ -529,7 +534,7 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
                     if seed in FRESH
                 ]
                 axes.plot([100 * np.expm1(row["others"])] * 2, [min(ends), max(ends)], color=colour, linewidth=0.8)
-        axes.set_title(f"{triple}: {', '.join(proof.triples[triple])}", fontsize=figures.SMALL)
+        axes.set_title(fill(f"{triple}: {', '.join(proof.triples[triple])}", 36), fontsize=figures.SMALL)
     for axes in panels[-1]:
         axes.set_xlabel("the others lose, %")
     for axes in panels[:, 0]:
