@@ -13,7 +13,7 @@ PACKAGE = Path(bimix.__file__).parent
 # included. A room that outgrows its number is read again before that is raised.
 ROOMS = {
     "corpus": (1678, ""),
-    "mixtures": (503, ""),
+    "mixtures": (529, ""),
     "observations": (1777, "mixtures"),
     "transfer": (2051, "observations"),
     "laws": (1601, "observations transfer"),
@@ -22,11 +22,11 @@ ROOMS = {
     "training": (2847, "corpus mixtures observations plan model"),
     "reweighting": (472, "model training"),
     "optimum": (2224, "mixtures observations transfer laws"),
-    "judge": (1740, "mixtures observations transfer laws plan model training reweighting optimum"),
+    "judge": (1742, "mixtures observations transfer laws plan model training reweighting optimum"),
     "search": (2300, "mixtures observations transfer laws plan optimum judge"),
     "exports": (643, "corpus mixtures plan"),
     "downstream": (735, "corpus model training"),
-    "results": (2172, "corpus mixtures observations transfer laws plan training optimum judge exports"),
+    "results": (2176, "corpus mixtures observations transfer laws plan training optimum judge exports"),
     "settings": (3382, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)

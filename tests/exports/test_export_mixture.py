@@ -8,12 +8,14 @@ from pathlib import Path
 
 import consumers
 import numpy as np
+import polars as pl
 import pytest
 import yaml
 from consumers import DOCUMENTS, READERS
 from refusals import refused
 
 import export_mixture
+import propose_round
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 
@@ -115,6 +117,38 @@ def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
         text, _ = exported(tmp_path, form, {name: 0.75, "code": 0.25}, domains, **flags)
         other = "code" if by_name else "/data/c.jsonl"
         assert read(text) == pytest.approx({name if by_name else path: 0.75, other: 0.25})
+
+
+def test_the_next_mixtures_of_a_search_are_exported_from_their_table(tmp_path: Path) -> None:
+    """`bimix next` and `bimix export`, one after the other: NumPy's choice reads the proposal."""
+    names, draw = ["code", "law", "web"], np.random.default_rng(0)
+    shares = draw.dirichlet(np.full(3, 3.0), 6)
+    of_all = [(f"m{run}", name, part) for run, own in enumerate(shares) for name, part in zip(names, own, strict=True)]
+    table = pl.DataFrame(of_all, ["mixture", "domain", "proportion"], orient="row")
+    table.write_csv(tmp_path / "mixtures.csv")
+    losses = table.select("mixture", "domain", pl.lit(100).alias("step"), loss=3 - pl.col("proportion"))
+    losses.write_csv(tmp_path / "losses.csv")
+    given, proposed = (
+        ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"],
+        tmp_path / "next.csv",
+    )
+    propose_round.main([*given, "--law", "bimix", "--count", "2", "--out", str(proposed)])
+    (tmp_path / "data.json").write_text(
+        json.dumps({"domains": {name: {"train": [f"/{name}.jsonl"]} for name in names}, "records": "samples"})
+    )
+    flags = ["--data", f"{tmp_path}/data.json", "--format", "huggingface", "--out", f"{tmp_path}/out.py", "--mixture"]
+    for name, rows in pl.read_csv(proposed).group_by("mixture"):
+        export_mixture.main([*flags, str(proposed), "--name", *name])
+        read = READERS["huggingface"][0]((tmp_path / "out.py").read_text())
+        found = {f"/{domain}.jsonl": part for domain, part in rows.select("domain", "proportion").iter_rows() if part}
+        assert read == pytest.approx(found)
+    (tmp_path / "out.py").unlink()
+    sentence = "has 2 mixtures (round1, round1_2): say which by --name, or give a table of one"
+    assert sentence in refused("has 2 mixtures", export_mixture.main, [*flags, str(proposed)])
+    assert not (tmp_path / "out.py").exists()
+    pl.read_csv(proposed).filter(pl.col("mixture") == "round1").write_csv(proposed)
+    export_mixture.main([*flags, str(proposed)])
+    refused("has no mixture 'round2'", export_mixture.main, [*flags, str(proposed), "--name", "round2"])
 
 
 def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys) -> None:

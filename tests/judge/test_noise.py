@@ -47,7 +47,7 @@ def test_the_noise_is_what_seeds_shared_or_not_say() -> None:
     assert (noise.deviation, noise.freedom, noise.source) == (0.01, 11, "elsewhere")
     assert noise.error(0, 1) == pytest.approx(0.01 * np.sqrt(2))
     assert levels(np.array([[3.0, 3.01], [3.1, 3.11]]), KNOWN)[1].source == "from 4 runs, paired by seed"
-    # a mixture that alone was repeated tells the noise with the seeds in it
+    # a mixture that alone has a further seed tells the noise with the seeds in it
     logs = np.array([[1.0, 1.02, 1.04], [1.5, NAN, NAN]])
     _, noise = levels(np.exp(logs))
     assert noise.deviation == pytest.approx(0.02) and noise.freedom == 2

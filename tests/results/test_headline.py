@@ -42,7 +42,7 @@ def test_a_win_says_by_how_much_and_where_its_noise_comes_from():
     said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], uniform=[3.9], bimix=[3.6]))
     assert said.startswith("mine: bimix wins (larger, step 400) Mixture bimix: m/bimix.json Why significantly below")
     assert "one run: average loss 3.6000 nats per token, 10.00 %* below baseline (token shares), 7.69 %*" in said
-    assert "Noise of a run: 0.10 % (elsewhere). * significant, with 95 %." in said
+    assert "Noise of a run of larger, not of one evaluation: 0.10 % (elsewhere). * significant, with 95 %." in said
     assert "To add" not in said and "Seeds" not in said
     assert "Export snakemake --cores all results/mine/runs/larger/bimix/export" in said
 

@@ -12,6 +12,7 @@ import pytest
 
 import summarize_results
 from bimix.judge.comparison import compared
+from bimix.judge.comparison import table as comparison_table
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import Criterion, measured
 from bimix.optimum.intervals import INTERVALS
@@ -48,6 +49,19 @@ def test_the_table_has_the_best_five_and_the_reference() -> None:
     _, _, *lines = sections.compared(judged, "larger")
     assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
     assert "and 3 more" in lines[7]
+
+
+def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
+    judged = compared(
+        measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0)).filter(pl.col("step") == 400)), Criterion("baseline")
+    )
+    text = "\n".join(sections.compared(judged, "larger"))
+    assert "steps needed" not in text and "share" not in text and "400" not in text
+    assert "? the noise of a run is not known" in text
+    table = comparison_table(judged)
+    assert table["steps_to_reference"].null_count() == table["steps_ratio"].null_count() == 2
+    both = compared(measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0))), Criterion("baseline"))
+    assert "steps needed" in "\n".join(sections.compared(both, "larger"))
 
 
 def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():

@@ -55,7 +55,7 @@ def test_a_seed_is_repeated_until_the_noise_is_known(tmp_path, capsys) -> None:
     _, runs = proposed(tmp_path, *pair, "--count", "3")
     assert runs["seed"].to_list() == [1, 1, 1, 2]
     assert runs["mixture"][3] in runs["mixture"][:3] and runs["mixture"].n_unique() == 3
-    assert "with two seeds" in capsys.readouterr().out
+    assert "with a further seed" in capsys.readouterr().out
     losses = pl.read_csv(pair[1])
     repeats = losses.filter(pl.col("mixture") == "run0").with_columns(pl.col("loss") * 1.001, seed=pl.lit(2))
     pl.concat([losses.with_columns(seed=pl.lit(1)), repeats]).write_csv(pair[1])

@@ -83,7 +83,7 @@ def test_a_search_with_seeds(tmp_path: Path) -> None:
     assert losses.group_by("mixture").len()["len"].to_list() == [2] * len(ran)
     report = json.loads((results / "search/slim/1/report.json").read_text())
     assert 0 < report["noise"] < 0.1
-    assert "(taken: no run was repeated)" not in (results / "search/slim/answer.txt").read_text()
+    assert "(taken: no mixture has a further seed)" not in (results / "search/slim/answer.txt").read_text()
 
 
 @pytest.mark.full

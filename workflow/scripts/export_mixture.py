@@ -1,7 +1,8 @@
 """Write a mixture as the configuration of a training stack, with the weights in its unit.
 
-mixture {domain: proportion} or stages of them, data.json (files of each domain, by its name) -> one
-file of the format; a table of shares and epochs on standard output
+mixture {domain: proportion} or stages of them, or a table of such as propose_round.py writes;
+data.json (files of each domain, by its name) -> one file of the format; a table of shares and
+epochs on standard output
 
 A proportion is a share of the run's tokens. docs/export.md says what data.json holds and what each
 format weighs.
@@ -23,7 +24,8 @@ from bimix.tables import read_json, read_tokens
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mixture", type=Path, required=True, help="JSON of {domain: proportion}, or stages of them")
+    parser.add_argument("--mixture", type=Path, required=True, help="JSON, or a table of domain and proportion")
+    parser.add_argument("--name", help="the mixture's, in a table of several")
     parser.add_argument("--data", type=Path, required=True, help="JSON of the files of each domain")
     parser.add_argument("--format", required=True, choices=list(FORMATS))
     parser.add_argument(
@@ -42,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.run_tokens is not None and not 1 <= options.run_tokens < float("inf"):
         raise InputError(f"--run-tokens is {options.run_tokens:g}: it must be a number of tokens.")
     data = as_data(read_json(options.data), str(options.data))
-    mixture = Mixture.read(options.mixture)
+    mixture = Mixture.read(options.mixture, name=options.name)
     known = read_tokens(options.tokens) if options.tokens else {}
     stages = staged(options.format, data, mixture, str(options.mixture), known, options.run_tokens, options.run_steps)
     written = write(stages)

@@ -39,7 +39,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--count",
         type=int,
-        help="mixtures to propose, at most; where no run was repeated, one of them is to be run again with another seed",
+        help="mixtures to propose, at most; where no mixture has a further seed, one of them is to have one",
     )
     parser.add_argument(
         "--budget",

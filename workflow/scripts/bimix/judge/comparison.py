@@ -89,7 +89,7 @@ class Comparison:
 
 
 def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outside: Iterable[str] = ()) -> Comparison:
-    """The comparison of runs by a criterion; `known` is the noise where no run was repeated,
+    """The comparison of runs by a criterion; `known` is the noise without further seeds,
     `outside` are mixtures that violate the bounds.
 
     Errors: the reference is not among the runs; a loss of the criterion is missing.
@@ -140,9 +140,10 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
     interval and its significance; ties_with_best: null where the noise is not known. broken: the
     domains that violate `no_worse_than`, with the percent above the margin; empty where none does,
     null without such an objective. domains_better: than the reference at the end.
-    steps_to_reference: until the reference's final value is reached (null: never); steps_ratio: to
-    the reference's steps. deviation_percent: between the runs of a mixture, seed effects included.
-    With `factors` {domain: bits per byte of a nat per token}: bits_per_byte of the average.
+    steps_to_reference: until the reference's final value is reached (null: never, or one evaluated
+    step); steps_ratio: to the reference's steps. deviation_percent: between the runs of a mixture,
+    seed effects included. With `factors` {domain: bits per byte of a nat per token}: bits_per_byte
+    of the average.
     """
     runs, judged = comparison.runs, comparison.criterion
     base = runs.mixtures.index(judged.reference)
@@ -159,7 +160,8 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
         interval = None if width is None or n == base else (percent(-lead - width), percent(-lead + width))
         own = averages[n][np.isfinite(averages[n])]
         known = np.isfinite(curves[n])
-        needed = steps_to_reach(runs.steps[known], curves[n][known], float(np.exp(comparison.levels[base])))
+        aim = float(np.exp(comparison.levels[base]))
+        needed = steps_to_reach(runs.steps[known], curves[n][known], aim) if len(runs.steps) > 1 else None
         worst = int(np.where(losses & np.isfinite(ends[n]), ends[n], -np.inf).argmax())
         rows.append(
             {

@@ -1,6 +1,6 @@
 """Evidence in a dataset's files besides the compared runs: the predictions of its laws with their
-errors, and the noise of a run where no compared mixture was repeated, from repeated proxies, else
-from the errors of laws on left-out runs.
+errors, and the noise of a run where no compared mixture has a further seed, from further seeds of
+proxies, else from the errors of laws on left-out runs.
 """
 
 import argparse
@@ -31,19 +31,19 @@ QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; els
 def add_evidence(parser: argparse.ArgumentParser) -> None:
     """Add the flags for the laws' predictions and the runs of their model."""
     parser.add_argument(
-        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their repeated runs give the noise"
+        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their further seeds give the noise"
     )
     parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of laws, from runs left out")
     parser.add_argument("--coefficients", type=Path, nargs="+", required=True, help="of the laws")
 
 
 def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Iterable[Promise]) -> Known | None:
-    """The noise of repeated proxies, else the least error of a law in the criterion on left-out
-    runs, as a standard deviation of the log, which is too large where the law misfits. None where
-    neither is known.
+    """The noise of further seeds of proxies, else the least error of a law in the criterion on
+    left-out runs, as a standard deviation of the log, which is too large where the law misfits.
+    None where neither is known.
     """
     if proxies is not None and (found := noise_between(proxies, criterion)):
-        return replace(found, source=f"repeated proxies: {found.source}")
+        return replace(found, source=f"further seeds of proxies: {found.source}")
     known = [one for one in promises if one.deviation is not None]
     if not known:
         return None
@@ -52,8 +52,8 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
 
 
 def noise_between(table: pl.DataFrame, criterion: Criterion) -> Known | None:
-    """The noise between repeated runs in the criterion; None where none was repeated or some lack a
-    loss of the criterion. For minimax, which needs a reference among them, that of the average.
+    """The noise between seeds in the criterion; None where no mixture has a further one or some
+    lack a loss of the criterion. Of minimax, which needs a reference among them, of the average.
     """
     if "seed" not in table.columns:
         return None

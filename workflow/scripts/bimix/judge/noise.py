@@ -6,9 +6,9 @@ of mixture and seed (least squares), with one variance for all mixtures. So a mi
 that others have: the effects of its seeds are estimated from the others, and its intervals are
 wider.
 
-Where no mixture was repeated, the noise comes from elsewhere (`Known`): repeated runs of the proxy,
-or a law's errors on left-out runs, which include its misfit. Where that is not known either, no
-difference is significant.
+Where no mixture has a further seed, the noise comes from elsewhere (`Known`): further seeds of the
+proxy, or a law's errors on left-out runs, which include its misfit. Where that is not known either,
+no difference is significant.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class Noise:
 
 def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, Noise | None]:
     """Log values of mixtures (n,) adjusted to all seeds, and the noise of runs, from final values
-    (n, seeds), NaN where there is no run. Without repeated runs the noise is `known`; None where
+    (n, seeds), NaN where there is no run. Without further seeds the noise is `known`; None where
     that is not given either. The same runs under two names count once.
 
     Errors: some mixtures share seeds, and one shares none with the others.
@@ -102,7 +102,7 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
 
 
 def within(logs: np.ndarray) -> Known | None:
-    """Deviation of log values (n, seeds) within mixtures, with seed effects; None: no repeats."""
+    """Deviation of log values (n, seeds) within mixtures, with seed effects; None: one seed."""
     runs = np.isfinite(logs).sum(axis=1)
     logs, freedom = logs[runs > 1], int((runs[runs > 1] - 1).sum())
     if not freedom:

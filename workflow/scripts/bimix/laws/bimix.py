@@ -133,7 +133,7 @@ def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[
 
 def fit_curve(steps: np.ndarray, losses: np.ndarray, weights: np.ndarray | None = None) -> dict[str, float]:
     """The law at one mixture, B / s^beta + C (Eq. 4), for the extrapolation of Table 2, from losses
-    (k,) or (n, k) of repeated runs.
+    (k,) or (n, k) of several seeds.
 
     One mixture does not identify alpha, since r is constant: alpha is fixed to 0, and B and C
     absorb the factor r^-alpha.

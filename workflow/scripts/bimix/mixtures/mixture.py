@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+import polars as pl
 
 from bimix.errors import InputError
 from bimix.outputs import write_json
-from bimix.tables import read_object
+from bimix.tables import is_text, read_object, read_table
 
 SUM_TOLERANCE = 1e-6
 DECIMALS = 6
@@ -42,9 +43,14 @@ class Mixture:
     stages: tuple[Stage, ...]
 
     @classmethod
-    def read(cls, path: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
-        """The mixture in a JSON file, or in JSON text. Errors: there is none; those of `parse`."""
-        return cls.parse(*read_object(path), domains)
+    def read(cls, path: Path | str, domains: Sequence[str] | None = None, name: str | None = None) -> "Mixture":
+        """The mixture in a JSON file, in JSON text, or in a table of domain and proportion; of one
+        with a column mixture that of `name`, which may be None where there is one. Errors: there is
+        none; those of `parse`.
+        """
+        if not is_text(str(path)) and not str(path).endswith(".parquet"):
+            return cls.parse(*read_object(path), domains)
+        return cls.parse(_of_table(path, name), path, domains)
 
     @classmethod
     def parse(cls, document: object, source: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
@@ -114,6 +120,26 @@ class Mixture:
 def is_staged(document: object) -> bool:
     """Whether a document has stages; `stages` may also be the name of a domain."""
     return isinstance(document, dict) and isinstance(document.get("stages"), list)
+
+
+def _of_table(path: Path | str, name: str | None) -> dict[str, object]:
+    """{domain: proportion} of a table, unchecked but for domains named twice."""
+    table = read_table(path)
+    if {"mixture", "domain", "proportion"} <= set(table.columns):
+        names = table["mixture"].unique(maintain_order=True).to_list()
+        if name is None and len(names) != 1:
+            have = f"{len(names)} mixtures ({', '.join(names)})"
+            raise InputError(f"{path} has {have}: say which by --name, or give a table of one.")
+        name = names[0] if name is None else name
+        if name not in names:
+            raise InputError(f"{path} has no mixture {name!r}: name one of its column mixture.")
+        table = table.filter(pl.col("mixture") == name).select("domain", "proportion")
+    if set(table.columns) != {"domain", "proportion"}:
+        raise InputError(f"{path}:1: the columns must be domain and proportion, not {', '.join(table.columns)}.")
+    twice = table.filter(pl.col("domain").is_duplicated())["domain"]
+    if len(twice):
+        raise InputError(f"{path}: the domain {twice[0]!r} stands there twice.")
+    return dict(table.select("domain", "proportion").iter_rows())
 
 
 def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Observed losses as arrays, from the two tidy tables that every law reads, checked row by row.
 
 losses:   mixture, step, domain, loss   loss in nats per token; further columns are ignored, but for
-          seed (optional)               of repeated runs of a mixture, which are averaged
+          seed (optional)               of the runs of a mixture, which are averaged
           parameters (optional)         of the model: with two sizes and more a mixture has a run at
                                         each
           tokens (optional)             of the run's schedule. Where they grow with the steps, those
@@ -55,7 +55,7 @@ class Observations:
     tokens_per_step: float | None = None  # from the losses' optional column `tokens`
     runs: np.ndarray | None = None  # (n,) of each mixture that were averaged; None: one each
     gaps: np.ndarray | None = None  # (d, m) of the prior, in nats (prior.py); None: without one
-    noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: none was repeated
+    noise: float | None = None  # standard deviation of log losses between runs of one mixture; None: one seed each
     parameters: np.ndarray | None = None  # (n,) of each run's model; None: one size, or not known
     tokens: np.ndarray | None = None  # (n,) of each run's schedule; None: not known
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known

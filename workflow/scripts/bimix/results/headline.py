@@ -123,7 +123,9 @@ def measured(page: Headline, judged: Comparison) -> str:
     if judged.noise is None:
         return text + "How far two runs of one mixture differ is not known here: no difference is significant."
     marked = " * significant, with 95 %." if "*" in text else " None of these is significant." if gaps else ""
-    return f"{text}Noise of a run: {100 * judged.noise.deviation:.2f} % ({judged.noise.source}).{marked}"
+    of = "" if page.judged_model == OBSERVED else f" of {page.judged_model}"
+    noise = f"Noise of a run{of}, not of one evaluation: {100 * judged.noise.deviation:.2f} %"
+    return f"{text}{noise} ({judged.noise.source}).{marked}"
 
 
 def risk(page: Headline) -> str:

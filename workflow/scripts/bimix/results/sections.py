@@ -124,7 +124,7 @@ def compared(judged: Comparison, title: str) -> list[str]:
     reference, order = judged.criterion.reference, judged.ranked()
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
-    minimax = judged.criterion.kind == "minimax"
+    minimax, curves = judged.criterion.kind == "minimax", len(judged.runs.steps) > 1
     rows = []
     for name in shown:
         row = found[name]
@@ -133,18 +133,20 @@ def compared(judged: Comparison, title: str) -> list[str]:
         cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
         cells += ["yes" if row["broken"] else "-"] if judged.criterion.kind == "no_worse_than" else []
         cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
-        cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
-        rows.append([*cells, "-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"])
+        if curves:
+            cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
+            cells += ["-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"]
+        rows.append(cells)
     broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
     header = ["mixture", "worst ratio" if minimax else "average", f"% to {cut(reference, 12)}", *broken]
-    header += ["worst domain", "steps needed", "share"]
+    header += ["worst domain", *(["steps needed", "share"] if curves else [])]
     lines = table(header, rows, ragged=(0, 3 + len(broken)))
     left = len(order) - len(shown)
-    note = f"and {left} more, in tables/comparison.csv or your table; " if left > 0 else ""
-    note += "* significant; " if any("*" in row[2] for row in rows) else ""
-    note += "? the noise of a run is not known; " if judged.noise is None else ""
-    note += f"steps needed to get where {reference} ends, and their share"
-    return [*paragraph(title), "", *lines, *paragraph(note, "  ", "  ")]
+    notes = [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
+    notes += ["* significant"] if any("*" in row[2] for row in rows) else []
+    notes += ["? the noise of a run is not known"] if judged.noise is None else []
+    notes += [f"steps needed to get where {reference} ends, and their share"] if curves else []
+    return [*paragraph(title), "", *lines, *(paragraph("; ".join(notes), "  ", "  ") if notes else [])]
 
 
 def moved(

@@ -62,7 +62,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
         help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
     )
     parser.add_argument(
-        "--noise", type=float, help="of a run's log objective; without it that of repeated seeds, if any"
+        "--noise", type=float, help="of a run's log objective; without it that of further seeds, if any"
     )
 
 
@@ -150,9 +150,9 @@ def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarra
     run_rounds = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]
-    known = "" if noise is not None else " (taken: no run was repeated)"
+    known = "" if noise is not None else " (taken: no mixture has a further seed)"
     said.append(
-        f"{len(set(names))} mixtures in {run_rounds} rounds; noise of a run {100 * (noise or USUAL_NOISE):.2g} %{known}. "
+        f"{len(set(names))} mixtures in {run_rounds} rounds; noise of a run of the search {100 * (noise or USUAL_NOISE):.2g} %{known}. "
         + (f"It ended since {ended}" if ended else f"All rounds were run; the last expected {100 * left:.2g} % more.")
     )
     return said

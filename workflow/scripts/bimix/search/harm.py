@@ -27,7 +27,7 @@ EPOCHS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 SHARES = 8  # of the domain, within its bounds
 LEAST_SHARE, MOST_SHARE = 0.02, 0.5
 LEVEL = 3.0
-# Deviations of c and log a before any run; and of a run, where no seed was repeated.
+# Deviations of c and log a before any run; and of a run, without further seeds.
 FREE, OF_LOG_A, NOISE = 1.0, 0.5, 0.005
 MOVE = 1e-4  # of a number, for its slope
 COUNT = 3

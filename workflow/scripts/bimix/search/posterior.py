@@ -26,7 +26,7 @@ from bimix.transfer.unseen import deviations
 
 LENGTHS = (0.2, 0.35, 0.6)
 USUAL_LENGTH, LENGTH_SPREAD = 0.35, 0.5  # prior of its logarithm: a few runs do not choose it alone
-USUAL_NOISE = 0.003  # of the log loss of a run, where nobody repeated one
+USUAL_NOISE = 0.003  # of the log loss of a run, without further seeds
 NOISES = (0.5, 1.0, 2.0)  # times the noise that is known or usual
 FLOOR = 1e-6  # of a share, where its root has no slope
 SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging for the voice of shares

@@ -271,7 +271,7 @@ def run_lines(proposed: Sequence[Proposed], asked: Setting) -> list[str]:
     """How many runs are proposed, and what they cost."""
     repeated = [one.mixture for one in proposed if one.seed > 1]
     head = f"{len(proposed)} runs of {len({one.mixture for one in proposed})} mixtures by I-optimality"
-    lines = [head + (f": {repeated[0]} with two seeds, which give the noise of a run." if repeated else ".")]
+    lines = [head + (f": {repeated[0]} with a further seed, which gives the noise of a run." if repeated else ".")]
     if asked.models:
         spent = sum(one.model.flops for one in proposed)
         sizes = pl.Series([one.model.name for one in proposed]).value_counts().sort("count", descending=True)

@@ -44,7 +44,7 @@ class Setting:
     upper: np.ndarray  # (m,)
     weights: np.ndarray  # (d,) of the loss domains
     seed: int
-    count: int | None = None  # mixtures, without the run that is repeated
+    count: int | None = None  # mixtures, without the further seed
     budget: float = np.inf  # FLOPs
     models: tuple[Model, ...] = ()  # cheapest first; none: one size, of unknown cost
     large: Model | None = None

@@ -331,7 +331,7 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 
 class Design(Block):
-    count: Count = key("Mixtures, at most; one is to be run twice where no run was.")
+    count: Count = key("Mixtures, at most; one has a further seed where none has.")
     budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run, where sizes are known.",
         allowed="FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
