@@ -114,7 +114,7 @@ def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
-    """Say on stderr which domains have no token counts, or that the run's length is not known."""
+    """Report on stderr domains without token counts, or that the run's length is not known."""
     missing = [domain for domain in fitted["domains"] if tokens and run_tokens and domain not in tokens]
     if missing:
         print(f"--tokens does not name {', '.join(missing)}: taken to be never repeated.", file=sys.stderr)

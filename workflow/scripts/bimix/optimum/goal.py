@@ -102,7 +102,7 @@ class Goal:
         return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
 
     def excess(self, shares: np.ndarray) -> np.ndarray:
-        """Relative excess (..., p) of held losses over their limits at mixtures (..., m)."""
+        """Relative excess (..., p) of constrained losses over their limits at mixtures (..., m)."""
         return self.predicted(shares) @ self.rows.T - 1 if self.held else np.zeros((*np.shape(shares)[:-1], 0))
 
     def off(self, shares: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ class Goal:
         return bool((self.excess(shares) <= HELD).all() and self.off(shares) <= HELD)
 
     def program(self, only_feasible: bool = False) -> Program:
-        """The convex program; `only_feasible`: of the least worst miss of the constraints."""
+        """The convex program; `only_feasible`: minimise the largest violation of a constraint."""
         worst = bool(self.groups) or only_feasible
         weights = np.zeros(len(self.names)) if worst else self.weights
         less = 0.0 if self.groups else 1.0

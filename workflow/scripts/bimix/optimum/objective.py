@@ -125,7 +125,7 @@ class Objective:
         return target_weights(fitted, self.domain_weights())
 
     def groups(self, fitted: dict) -> dict[str, list[str]]:
-        """Loss domains of each part whose worst is minimised: families, or domains, that weigh."""
+        """The loss domains of each part of minimax: families, or domains with weights above 0."""
         target = dict(zip(fitted["loss_domains"], self.target(fitted), strict=True))
         parts = self.families or {name: [name] for name in fitted["loss_domains"]}
         return {name: list(members) for name, members in parts.items() if target[members[0]] > 0}
@@ -278,7 +278,7 @@ def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def weighed(fitted: dict, weights: dict[str, float] | None) -> str:
-    """The domains that weigh: "python 1", "web 2, books 1, and 3 more"; empty where all alike."""
+    """The weights as text: "python 1", "web 2, books 1, and 3 more"; empty if all are equal."""
     target = target_weights(fitted, weights)
     if target.min() == target.max():
         return ""

@@ -132,7 +132,7 @@ def checked(found: Solved) -> Solved:
 def best_shares(
     fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
 ) -> np.ndarray:
-    """The mixture (m,) of `best`, not certified: a weighted average goes the short way."""
+    """The mixture (m,) of `best` without a certificate, faster for a weighted average."""
     if objective.plain:
         return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
     if LAWS[fitted["law"]].optimum == "simulated":

@@ -120,7 +120,7 @@ def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
 def report(
     sought: Sought, found: Best, where: Support | None, further: Mapping[str, Mapping[str, float | None]]
 ) -> dict:
-    """The JSON next to a best mixture, null where unknown; `further` are epochs beyond the fit."""
+    """The JSON next to an optimum, null where unknown; `further` are epochs beyond the fit."""
     fitted, objective, goal = sought.fitted, sought.objective, sought.goal
     before = objective.shares(fitted)
     both = [found.shares] if before is None else [found.shares, before]
@@ -190,7 +190,7 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
 
 
 def promised(margin: float, carry: float, held: Sequence[float], model: str = "") -> str:
-    """The promise of `no_worse_than`, at which model, and what is left of it: `held` are rises."""
+    """The guarantee of `no_worse_than`, its model, the rest of the margin; `held`: rises."""
     at = f" at {model}" if model else ""
     if carry != 1:
         at = f" at {model or 'a model'}, where effects are {carry:.3g} times as large"

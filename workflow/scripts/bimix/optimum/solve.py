@@ -168,7 +168,7 @@ def _residual(gradient, mu, y, z, below, above, barrier) -> float:
 
 
 def _bordered(matrix, rows=None) -> np.ndarray:
-    """The matrix of a Newton step in which sums by `rows`, or of all, are given numbers."""
+    """The bordered matrix of a Newton step whose sums by `rows`, by default its sum, are fixed."""
     rows = np.ones((1, len(matrix))) if rows is None else rows
     return np.block([[matrix, -rows.T], [-rows, np.zeros((len(rows), len(rows)))]])
 
@@ -219,7 +219,7 @@ def interior(lower: np.ndarray, upper: np.ndarray, rows: np.ndarray, sums: np.nd
 
 
 def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
-    """The free shares by Newton steps, the others on their bounds; as it was if that leads out."""
+    """Newton steps of the free shares, others at bounds; unchanged if they leave the bounds."""
     if not free.any():
         free = np.arange(len(r)) == np.argmax(np.minimum(r - lower, upper - r))
     r = np.where(free, r, np.where(low, lower, upper))
@@ -236,7 +236,7 @@ def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
 
 
 def _with_fixed(objective, lower, upper, fixed, kept=None) -> np.ndarray:
-    """Shares without room stand at their bounds; the others are solved for as parts of the rest."""
+    """Substitute shares that bounds fix, and solve for the others as shares of the remainder."""
     rest = 1 - lower[fixed].sum()
     if rest <= 1e-14:
         return lower.copy()
@@ -279,7 +279,7 @@ class Solved(NamedTuple):
 
 
 def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndarray | None = None) -> Solved:
-    """The minimum from `start` or the centre of the bounds: of several descents the best."""
+    """The minimum from `start` or the centre of the bounds: the best certified of all descents."""
     rows, sums = np.ones((1, len(lower))), np.ones(1)
     if program.kept is not None:
         lower, upper, rows, sums = room(lower, upper, program.kept)
@@ -306,7 +306,7 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
 
 
 def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
-    """Where SLSQP ends, in free shares and t: as it stands, and with shares at FLOOR on bounds."""
+    """The end of SLSQP over free shares and t: unchanged, and with shares near FLOOR at bounds."""
     m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
 

@@ -243,7 +243,7 @@ def objective_reference(dataset: Dataset) -> list[str]:
 
 
 def centre(dataset: Dataset) -> list[str]:
-    """The mixture that draws and penalties are around; none: the shares of the tokens."""
+    """The centre of draws and penalties; none: the token shares."""
     name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)
     return [dataset.mixture(name)] if name else []
 

@@ -318,7 +318,7 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
 
 
 def look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
-    """Ask the servers whether a file is another than was tokenised; once one is `silent`, none."""
+    """Whether a server has another version than was tokenised; `silent` ones are skipped."""
     if not paths or silent:
         return False
     from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask

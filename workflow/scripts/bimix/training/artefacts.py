@@ -1,10 +1,10 @@
-"""What a finished run leaves: kept next to its checkpoints, put back where it is missing, checked
-when it is read.
+"""The outputs of a finished run: stored next to its checkpoints, restored where they are missing,
+checked when they are read.
 
-A run keeps its outputs in the folder of its configuration. It lends them to the places that the
-workflow declares, by hard link: what the workflow deletes is not lost. The file run.json is written
-last; it says that all is there, and the digest of each of the other files. Its own digest is noted
-like that of any output (`digests`).
+A run stores its outputs in the folder of its configuration, and hard-links them to the paths that
+the workflow declares, so that files the workflow deletes are not lost. run.json is written last: it
+marks the run as finished, with the digest of each other file. Its own digest is noted like that of
+any output (`digests`).
 """
 
 import errno
@@ -30,11 +30,11 @@ def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -
 
 
 def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | None] | None:
-    """Give a finished run's files to those of their `places` that lack them: the places that were
-    filled, and None; None alone where the run in `folder` has not come to its end.
+    """Link a finished run's files to those of their `places` that lack them; return these places
+    and None, or None alone where the run in `folder` has not finished.
 
-    Where a file is damaged its run has not, either: the files go to damaged/, and a sentence is
-    returned with an empty list.
+    A run with a damaged file counts as unfinished: its files are moved to damaged/, and an empty
+    list and a sentence are returned.
     """
     try:
         files = json.loads(digests.check(folder / REPORT).read_text(encoding="utf-8"))["files"]
@@ -54,13 +54,13 @@ def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | No
 
 
 def was_finished(folder: Path, changed: list[Path]) -> str:
-    """The sentence on a run that had come to its end, of which `changed` were put back."""
+    """A sentence on a run that had finished, and of which `changed` were restored."""
     done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
     return f"{folder} holds this run, which has come to its end: {done}."
 
 
 def set_aside(folder: Path, names: list[str], bad: str) -> str:
-    """Move a result of which one file is `bad` to damaged/, and say so."""
+    """Move a result with the damaged file `bad` to damaged/; return a sentence."""
     (folder / "damaged").mkdir(exist_ok=True)
     for name in names:
         if (folder / name).exists():
@@ -72,8 +72,8 @@ def set_aside(folder: Path, names: list[str], bad: str) -> str:
 
 
 def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
-    """Let each of `places` hold the file of that name in `folder`, by a hard link or, where the
-    file system refuses one, a copy; those that did not are returned, in the order given.
+    """Put the file of that name in `folder` at each of `places`, by a hard link or, where the file
+    system refuses one, a copy; return the places that lacked it, in order.
     """
     changed = []
     for name, place in places.items():
@@ -101,7 +101,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def check(path: Path) -> Path:
-    """`path`, a file of a finished run, after a look at its digest in the run.json next to it."""
+    """`path`, a file of a finished run, after a check of its digest in the run.json next to it."""
     report = path.with_name(REPORT)
     try:
         expected = json.loads(digests.check(report).read_text(encoding="utf-8")).get("files", {}).get(path.name)
@@ -118,7 +118,7 @@ def check(path: Path) -> Path:
 
 
 def check_digest(path: Path, expected: str | None, report: Path) -> str:
-    """Digest of a file; a remark where none was `expected`. Errors: it is not as it was written."""
+    """Digest of a file; a remark where none was `expected`. Errors: the digests differ."""
     if not path.is_file():
         raise InputError(f"{path} does not exist; request its run again, which puts it back or makes it.")
     found = digest_file(path)

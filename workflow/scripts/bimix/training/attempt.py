@@ -1,4 +1,4 @@
-"""One attempt at a run: held, put back if finished, else trained, described and delivered."""
+"""One attempt at a run: lock it, restore it if finished, else train, report and deliver it."""
 
 import hashlib
 import json
@@ -33,12 +33,12 @@ def bring_to_end(
     training: Callable[[Path], Finished | None],
     results: Callable[[Path, Finished], dict],
 ) -> int:
-    """Exit status of an attempt at the run in `folder`: 0, its files lie at
-    `places`, or STOPPED on request.
+    """Exit status of an attempt at the run in `folder`: 0, its files are at `places`, or STOPPED on
+    request.
 
-    `training` gets the folder of this configuration and goes on from what is in it. `results` is
-    called on the main process alone: it writes all files into that folder but the losses and
-    run.json, of which it returns the content.
+    `training` gets the folder of this configuration and resumes from it. `results` is called on the
+    main process alone: it writes all files into that folder except the losses and run.json, whose
+    content it returns.
     """
     with holding(session, folder, fingerprint, places.values()) as own:
         if not put_back(session, own, places):
@@ -61,8 +61,8 @@ def bring_to_end(
 
 @contextmanager
 def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[Path] = ()) -> Iterator[Path]:
-    """Hold a run's folder for this launch, and give the folder of this configuration in it. One
-    lock for all configurations of a run: they have the same outputs, at `places`.
+    """Lock a run's folder for this launch, and yield the folder of this configuration in it. All
+    configurations of a run share one lock, since they have the same outputs, at `places`.
     """
     held, own = None, folder / checkpoints.key_of(fingerprint)
     with session.agreeing():
@@ -88,7 +88,7 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
 
 
 def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had ended; then missing files of it are put to `places`."""
+    """Whether the run in `folder` had finished; then missing files are restored at `places`."""
     ended = False
     if session.accelerator.is_main_process:
         found = artefacts.restore(folder, places)
@@ -112,7 +112,7 @@ def fingerprint_run(session: Session, mixture: Mixture) -> dict:
 
 
 def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
-    """{split.domain: rows and a digest of their shards}: equal ones hold the same ids."""
+    """{split.domain: rows and a digest of their shards}, equal only for equal ids."""
     found = {}
     for split, index in indices.items():
         for (domain,), own in index.sort("domain").group_by("domain", maintain_order=True):
@@ -123,7 +123,7 @@ def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
 
 
 def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -> dict:
-    """The content of run.json; `seconds` of all attempts noted in `folder`."""
+    """The content of run.json; `seconds` is the total of all attempts."""
     accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
     attempts = checkpoints.attempts(folder)
     tokens, processes = recipe.steps * session.step_tokens, accelerator.num_processes
@@ -142,7 +142,7 @@ def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -
 
 
 def costs(parameters: float, tokens: int, flops: float, seconds: float, processes: int, on_gpu: bool) -> dict:
-    """What a run has cost, as run.json has it; `seconds` of all of its attempts together."""
+    """The costs of a run for run.json; `seconds` is the total of all attempts."""
     return {
         "parameters": parameters,
         "tokens": tokens,
@@ -155,8 +155,8 @@ def costs(parameters: float, tokens: int, flops: float, seconds: float, processe
 
 
 def finish(session: Session, folder: Path, finished: Finished, report: dict, names: list[str]) -> None:
-    """Write the losses and then run.json, which says that the run in `folder` has come to its end,
-    with the digests of its files `names` and of the weights that it has kept.
+    """Write the losses and then run.json, which marks the run in `folder` as finished, with the
+    digests of its files `names` and of the weights that it kept.
     """
     write_table(loss_table(session, finished.history), folder / "losses.parquet")
     kept = (line for line in checkpoints.attempts(folder) if line["event"] == "kept")

@@ -1,10 +1,10 @@
-"""Saved states of a run: written whole, checked when they are read, the last two kept, a folder for
+"""Checkpoints of a run: written whole, checked when they are read, the last two kept, a folder for
 each configuration.
 
 The folder of a run holds a lock and one folder for each configuration that it was trained with,
-named by the key of its fingerprint. There lie fingerprint.json, the checkpoints, the weights of
-those evaluations that were to be kept, attempts.jsonl and, at the end, the outputs. Another
-configuration begins next to it; nothing is overwritten.
+named by the key of its fingerprint. It holds fingerprint.json, the checkpoints, the kept weights of
+evaluations, attempts.jsonl and, at the end, the outputs. Another configuration has its own folder;
+nothing is overwritten.
 """
 
 import errno
@@ -37,14 +37,14 @@ PATIENCE = 60  # seconds that a process waits for a checkpoint which the first o
 
 
 def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
-    """Hold the run for this process until the returned file is closed or the process ends, however
-    it ends.
+    """Lock the run for this process until the returned file is closed or the process ends in any
+    way.
 
-    Its holder is left over from an earlier attempt: the Snakemake that started it was killed, or
-    its node was given up too early. The file `stop` requests that it saves its state and stops
-    within `patience` seconds. That file names the newest attempt, the one that is wanted: others
-    that wait end at once, so that the run changes hands once. Whoever gets the lock removes it. On
-    NFS the kernel keeps the lock on the server, so that it holds between nodes.
+    Another holder is left over from an earlier attempt: the Snakemake that started it was killed,
+    or its node was given up too early. The file `stop` asks it to save its state and stop within
+    `patience` seconds. The file names the newest attempt: other waiting attempts end at once, so
+    that the run is handed over once. The next holder removes the file. On NFS the lock is kept on
+    the server, so that it holds between nodes.
     """
     folder.mkdir(parents=True, exist_ok=True)
     handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
@@ -83,7 +83,7 @@ def try_lock(handle: TextIO, folder: Path) -> bool:
 
 
 def check_newest(folder: Path, request: str, work: str) -> None:
-    """Refuse to wait with a `request` that is not the last one: a newer attempt has come."""
+    """Errors: `request` is not the last one, since a newer attempt has come."""
     try:
         newest = (folder / "stop").read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -118,18 +118,18 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
     """Append what an attempt did, where and when, to attempts.jsonl, under the lock."""
     line = {"time": time.time(), "event": event, "step": step} | whereabouts() | more
     path = folder / "attempts.jsonl"
-    # a line that a kill has cut short is ended, so that it spoils no other
+    # a line that a kill truncated gets its end first, so that this one is valid
     cut = path.exists() and not path.read_bytes().endswith(b"\n")
     with path.open("a", encoding="utf-8") as lines:
         lines.write(("\n" if cut else "") + json.dumps(line) + "\n")
 
 
 def show_progress(folder: Path, content: dict) -> None:
-    """Write the progress.json of a run with its checkpoints in `folder`, that of one configuration:
-    next to its outputs; of a run of a swarm, in its folder of the swarm's state.
+    """Write the progress.json of a run with its checkpoints in `folder`, one configuration's
+    folder: next to the run's outputs; for a run of a swarm, in its folder of the swarm's state.
 
-    Whole or not at all, but it need not reach the disk. To be called while the lock is held: what a
-    killed attempt left half written takes the same name.
+    The file is whole, but not flushed to disk. Call it while holding the lock, since the temporary
+    name of a killed attempt is the same.
     """
     own = folder.parent
     path = (own.parent if own.name == "state" else own) / "progress.json"
@@ -139,7 +139,7 @@ def show_progress(folder: Path, content: dict) -> None:
 
 
 def attempts(folder: Path) -> list[dict]:
-    """The lines of attempts.jsonl; one that a kill has cut short is left out."""
+    """The lines of attempts.jsonl without truncated ones."""
     try:
         written = (folder / "attempts.jsonl").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -164,8 +164,8 @@ def key_of(fingerprint: dict) -> str:
 
 
 def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
-    """The folder of a configuration inside the run's `folder`, and a sentence where it begins next
-    to older ones. To be called while the lock is held: files of killed attempts are removed.
+    """The folder of a configuration inside the run's `folder`, and a sentence where it is new next
+    to older ones. Call it while holding the lock, since it removes files of killed attempts.
     """
     own = folder / key_of(fingerprint)
     others = [path.parent for path in folder.glob("*/fingerprint.json") if path.parent != own]
@@ -190,11 +190,11 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
 
 
 def take_over(folder: Path, own: Path) -> bool:
-    """Whether another run of the model has ended in the configuration that `own` begins with; what
-    it left is then here, too, by hard links.
+    """Whether another run of the model has finished in the configuration of `own`; then its outputs
+    are hard-linked here.
 
-    Only for what a search names: an answer that is a rule by hand, a round after the search has
-    ended. Whoever else gives a mixture two names wants it trained twice.
+    Only for names that a search makes: an answer that is a rule by hand, a round after the end of
+    the search. A user who gives a mixture two names wants two trainings.
     """
     if folder.name != "state" or not is_of_search(folder.parent.name):
         return False
@@ -223,7 +223,7 @@ def sweep(places: Iterable[Path]) -> None:
 
 
 def save(folder: Path, state: dict) -> None:
-    """Write the state after `state["step"]` updates, keep the last two; a full disk costs none."""
+    """Write the state after `state["step"]` updates, keep the last two, also on a full disk."""
     path = folder / f"step-{state['step']:09d}.pt"
     try:
         with replacing(path, vouched=False) as temporary:  # the archive has checksums of its own
@@ -237,20 +237,20 @@ def save(folder: Path, state: dict) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Drop the checkpoints of a run whose results are kept elsewhere."""
+    """Delete the checkpoints of a run whose results are stored elsewhere."""
     for path in folder.glob("step-*.pt"):
         path.unlink()
 
 
 class Damaged(Exception):
-    """A checkpoint whose bytes are not those that were written."""
+    """A checkpoint whose bytes differ from those written."""
 
 
 def read(path: Path, checksum: str | None = None) -> tuple[dict, str]:
     """The state in `path` and its checksum; another than `checksum` is refused.
 
-    The archive that torch writes holds a CRC of each of its members, which torch does not look at;
-    they are compared here. The checksum of a state is that of its members' names, sizes and CRCs.
+    Torch's archive holds a CRC of each member, which torch does not check; it is checked here. The
+    checksum of a state is that of its members' names, sizes and CRCs.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -263,17 +263,16 @@ def read(path: Path, checksum: str | None = None) -> tuple[dict, str]:
         raise Damaged(f"no whole archive: {error}") from error
     if bad is not None:
         raise Damaged(f"{bad} is not as it was written")
-    # mapped: else each process of a machine would have all of it in memory at once
+    # mapped: else each process of a machine would hold all of it in memory
     return torch.load(path, map_location="cpu", weights_only=True, mmap=True), found
 
 
 def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]]:
-    """The newest good state, its file's name and checksum, None where there is none; a sentence for
-    each that is not good.
+    """The newest intact state with its file's name and checksum, or None; a sentence for each
+    damaged one.
 
-    A damaged one is moved to damaged/, where it is neither tried again nor counted among those that
-    are kept. Checkpoints of which none is good are an InputError: a run is not begun again behind
-    its owner's back.
+    Damaged checkpoints are moved to damaged/, where they are not tried again and do not count among
+    those kept. If all are damaged, that is an InputError: a run never restarts unnoticed.
     """
     complaints, aside = [], folder / "damaged"
     for path in sorted(folder.glob("step-*.pt"), reverse=True):
@@ -300,7 +299,7 @@ def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]
 
 
 def load(path: Path, checksum: str, patience: float) -> dict:
-    """The state that the first process has chosen, once it is seen on this node."""
+    """The state that the first process chose, as soon as this node sees the file."""
     until = time.monotonic() + patience
     while True:
         try:
@@ -315,8 +314,8 @@ def load(path: Path, checksum: str, patience: float) -> dict:
 
 
 def kept_weights(folder: Path, step: int) -> Path:
-    """Where a configuration with its checkpoints in `folder` keeps its weights after `step`
-    updates: in the run's own state, which Snakemake does not know, so that nothing deletes them.
+    """The path of a configuration's weights after `step` updates: in its folder of checkpoints,
+    which Snakemake does not know and so does not delete.
     """
     return folder / "weights" / f"step-{step:09d}.safetensors"
 

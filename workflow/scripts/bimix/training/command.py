@@ -1,8 +1,8 @@
-"""A model that a command of the user's trains: the command, and the losses that it leaves.
+"""A user's training command: the command line, and the losses that it writes.
 
-The command is a text with {fields}. It is split into words first and filled after, so that no shell
-reads it and a value never becomes several words. Its losses are read from a table, lines of JSON or
-its text.
+The command is a text with {fields}. It is split into words before the fields are filled in, so that
+no shell reads it and a value is never split. Its losses are read from a table, JSON lines or its
+output text.
 """
 
 import csv
@@ -23,7 +23,7 @@ from bimix.observations.doubts import MOST_NATS
 from bimix.observations.imports import as_loss, as_step, pattern
 from bimix.tables import SEPARATORS, read_json
 
-# Fields that a command must have, with what happens without, and all that it may have.
+# Required fields of a command with the effect of their absence, and all allowed fields.
 NEEDED = {"mixture": "all runs would be the same", "folder": "all runs would write to one place"}
 FIELDS = (*NEEDED, "steps", "tokens", "batch_rows", "sequence_length", "evaluate_every", "seed")
 FIELDS += ("gpus", "nodes", "threads", "deadline")
@@ -34,12 +34,12 @@ SCHEMA = {"step": pl.Int64, "tokens": pl.Int64, "domain": pl.String, "loss": pl.
 
 
 def fill(command: str, values: Mapping[str, object]) -> list[str]:
-    """The words of a command that is not at fault, its fields filled."""
+    """The words of a valid command with its fields filled in."""
     return [word.format_map(values) for word in shlex.split(command)]
 
 
 def fault(command: str) -> str | None:
-    """The fault of a command, as a sentence; None without one."""
+    """A sentence on what is wrong with a command, or None."""
     try:
         words = shlex.split(command)
         fields = [field[1:] for word in words for field in string.Formatter().parse(word) if field[1] is not None]
@@ -58,7 +58,7 @@ def fault(command: str) -> str | None:
 
 
 class Row(NamedTuple):
-    """One loss: `part` counts the attempts that had begun before it was written."""
+    """One loss; `part` is the number of attempts begun before it was written."""
 
     step: int
     domain: str
@@ -74,8 +74,8 @@ class Line(NamedTuple):
 
 
 def source(losses: Mapping, folder: Path) -> Path:
-    """The file that holds the losses of the run whose command writes to `folder`; what it prints
-    lies next to that, where it cannot delete it.
+    """The file with the losses of a command that writes to `folder`; its printed output is stored
+    outside that, where the command cannot delete it.
     """
     for key in ("table", "lines", "file"):
         if key in losses:
@@ -84,10 +84,10 @@ def source(losses: Mapping, folder: Path) -> Path:
 
 
 def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
-    """The losses in the order in which they stand; `begun`: bytes of their file when each attempt
-    began that has appended to it.
+    """The losses in the order of the file; `begun`: its size in bytes at the start of each attempt
+    that appended to it.
 
-    Errors: no such file, nothing of it fits, a step that is none.
+    Errors: no such file, no match in it, an invalid step.
     """
     path = source(losses, folder)
     if not path.is_file():
@@ -113,8 +113,8 @@ def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
 
 
 def _lines(path: Path, begun: Sequence[int]) -> Iterator[Line]:
-    """The lines of a file but empty ones; one that the kill of an attempt has cut short is left
-    out, and what the next attempt wrote behind it is a line of its own.
+    """The non-empty lines of a file without one that a kill truncated; the text that the next
+    attempt appended to such a line is a line of its own.
     """
     raw, number = path.read_bytes(), 1
     for part, (start, end) in enumerate(pairwise([0, *begun, len(raw)])):
@@ -125,7 +125,7 @@ def _lines(path: Path, begun: Sequence[int]) -> Iterator[Line]:
             number += whole
 
 
-# Each reader gives what it finds in the lines of a file: (values by name, part, place).
+# Each reader yields (values by name, part, place) from the lines of a file.
 Found = Iterator[tuple[dict, int, str]]
 
 
@@ -145,7 +145,7 @@ def _of_table(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
 
 
 def _of_json(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
-    """Lines of JSON, or the entries of a Trainer's state, a whole file of JSON."""
+    """JSON lines, or the entries of a Trainer's state, which is one JSON document."""
     if path.suffix == ".json":
         history = read_json(path).get("log_history")
         if not isinstance(history, list):
@@ -160,7 +160,7 @@ def _of_json(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
 
 
 def _of_text(lines: Iterator[Line], losses: Mapping, path: Path) -> Found:
-    """The groups of an expression wherever it fits."""
+    """The groups of a regular expression at each match."""
     for text, part, place in lines:
         for found in re.finditer(losses["pattern"], text):
             yield found.groupdict(), part, place
@@ -170,12 +170,12 @@ READERS = {"table": _of_table, "lines": _of_json, "pattern": _of_text}  # by the
 
 
 def tidy(rows: Sequence[Row], domains: Sequence[str], evaluations: Sequence[int], step_tokens: int) -> pl.DataFrame:
-    """step, tokens, domain, loss, one row for each of the `evaluations` (steps) and the measured
-    `domains`. A loss that a later attempt repeats, since it went on from a checkpoint, replaces the
+    """step, tokens, domain, loss, one row for each of the `evaluations` (steps) and evaluated
+    `domains`. A loss that a later attempt repeats after it resumed from a checkpoint replaces the
     earlier one; other steps are left out.
 
-    Errors: a domain that is not measured, a step beyond the run, two losses of one step in one
-    attempt, a missing loss, one that is none or a perplexity.
+    Errors: an unknown domain, a step beyond the run, two losses of one step in one attempt, a
+    missing or invalid loss, a perplexity.
     """
     found: dict[tuple[int, str], Row] = {}
     for row in rows:

@@ -1,4 +1,4 @@
-"""A run of a user's command: its process, stopped and gone on with, its notes and report."""
+"""A run of a user's command: its process, stopping and resuming it, its notes and report."""
 
 import argparse
 import contextlib
@@ -30,8 +30,8 @@ LINGER = 60  # seconds for processes that it started, once it has ended itself
 
 
 class CommandRun:
-    """One model to be trained on one mixture by a command; `options` are the flags of
-    run_trainer.py. `write_mixture` writes the mixture into a folder as the command reads it.
+    """The training of one model on one mixture by a command; `options` are the flags of
+    run_trainer.py. `write_mixture` writes the mixture into a folder in the command's format.
     """
 
     def __init__(self, options: argparse.Namespace, write_mixture: Callable[[Path], Path]) -> None:
@@ -50,7 +50,7 @@ class CommandRun:
 
     @functools.cached_property
     def device(self) -> str:
-        """Not looked for where a finished run is put back, on whatever machine."""
+        """The device; not looked up when a finished run is restored."""
         return query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
 
     def fingerprint(self) -> dict:
@@ -67,8 +67,8 @@ class CommandRun:
         }
 
     def bring_to_end(self) -> int:
-        """Exit status of one attempt: 0, the outputs lie at their places, or STOPPED on request.
-        Errors: the command failed, or its losses are not what the run was to measure.
+        """Exit status of one attempt: 0, the outputs are in place, or STOPPED on request. Errors:
+        the command failed, or its losses are not those of the run.
         """
         fingerprint, state = self.fingerprint(), self.options.state
         with contextlib.closing(checkpoints.lock(state, self.options.lock_seconds)) as held:
@@ -94,8 +94,8 @@ class CommandRun:
         return 0
 
     def is_finished(self, own: Path) -> bool:
-        """Whether this configuration has come to its end before; files that are missing are put
-        back. Losses by another `losses` of the config, or of other domains, are read again.
+        """Whether this configuration has finished before; missing files are restored. Losses are
+        read again if `losses` of the config, or the domains, have changed.
         """
         report = own / artefacts.REPORT
         wanted = {"losses": self.losses, "domains": sorted(self.options.domains)}
@@ -112,8 +112,8 @@ class CommandRun:
         return complaint is None
 
     def attempt(self, own: Path, held: int) -> int:
-        """Let the command train once: 0, it has ended and left losses, or STOPPED on request.
-        Errors: it failed, or it ended and has left no losses.
+        """Run the command once: 0, it ended and wrote losses, or STOPPED on request. Errors: it
+        failed, or it ended without losses.
         """
         (own / WORK).mkdir(exist_ok=True)
         values = self.recipe | {
@@ -154,7 +154,7 @@ class CommandRun:
         raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
 
     def written(self, own: Path) -> bytes:
-        """The file of the losses as it is; none where there is none yet."""
+        """The content of the file of losses; empty before it exists."""
         path = source(self.losses, own / WORK)
         return path.read_bytes() if path.is_file() else b""
 
@@ -165,7 +165,7 @@ class CommandRun:
         return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]
 
     def last_step(self, own: Path) -> int:
-        """The last step with a loss so far, 0 where none can be read."""
+        """The last step with a loss so far; 0 without any."""
         try:
             return max(row.step for row in read(self.losses, own / WORK, self.offsets(own)))
         except InputError:
@@ -197,15 +197,15 @@ def say(sentence: str | None) -> None:
 
 
 def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Callable[[], bool]) -> tuple[int, bool]:
-    """Run a command to its end: its exit status, negative of a signal, and whether it was requested
-    to stop. Nothing that it started outlives it.
+    """Run a command to its end; return its exit status, negative for a signal, and whether it was
+    asked to stop. None of its processes outlives it.
 
-    What it prints goes to the end of `output` and to the descriptor `shown`. It holds the
-    descriptor `held`, the lock of its run, too: where this process is killed no other begins next
-    to it. `stop` says when it is to be sent SIGTERM, once; then it has as long as it needs to save.
+    Its output is appended to `output` and written to the descriptor `shown`. It inherits the
+    descriptor `held`, the lock of its run, so that no other attempt begins if this process is
+    killed. When `stop` returns true it gets SIGTERM, once, and as much time as it needs to save.
     Errors: there is no such program.
     """
-    # torchrun is to hand SIGTERM on to its processes, which our own launcher keeps it from
+    # torchrun must pass SIGTERM on to its processes, which our own launcher prevents
     environment = {name: text for name, text in os.environ.items() if name != "PET_SIGNALS_TO_HANDLE"}
     try:
         child = subprocess.Popen(
@@ -218,7 +218,7 @@ def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Call
         )
     except OSError as error:
         raise InputError(f"command: {words[0]!r} cannot be started ({error.strerror}).") from error
-    # no closed log and no SIGTERM to all of the job ends it: it ends with the last that may print
+    # neither a closed log nor a SIGTERM to the whole job ends tee: it ends with the last writer
     deaf = ["sh", "-c", 'trap "" INT TERM PIPE; exec tee -a "$0"', output]
     copy = subprocess.Popen(deaf, stdin=child.stdout, stdout=shown, start_new_session=True)
     requested = False

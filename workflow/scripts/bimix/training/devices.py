@@ -1,8 +1,7 @@
-"""Which GPUs of a machine are free, and holding them: a lock on one byte of a file for each, kept
-by the kernel.
+"""Finds free GPUs of a machine and reserves them: each by a kernel lock on one byte of a file.
 
-The lock belongs to the open file, not to a process: every process that inherits it keeps it. When
-the last of them has died, however it died, the GPU is free again.
+The lock belongs to the open file, not to a process: every process that inherits the file keeps it.
+When the last of them has ended, in any way, the GPU is free again.
 """
 
 import csv
@@ -39,8 +38,8 @@ def query(what: str) -> list[list[str]]:
 
 
 def instances() -> dict[str, list[str]]:
-    """{unique id of a GPU: those of the MIG instances that it is cut into}, as `nvidia-smi -L`
-    lists them: an instance on a line of its own below its GPU.
+    """{unique id of a GPU: ids of its MIG instances}, from `nvidia-smi -L`, which lists each
+    instance on a line below its GPU.
     """
     found: dict[str, list[str]] = {}
     for line in called("-L").splitlines():
@@ -53,11 +52,11 @@ def instances() -> dict[str, list[str]]:
 
 
 def allowed_devices(visible: str | None) -> list[str]:
-    """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all where it is
-    not set (None).
+    """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all GPUs where
+    it is not set (None).
 
-    An instance of a GPU that MIG has cut is a device like a whole GPU, named by its id. Errors: a
-    cut GPU where one of its instances must be named.
+    A MIG instance is a device like a whole GPU, named by its id. Errors: a partitioned GPU is named
+    instead of one of its instances.
     """
     listed, cut = query("--query-gpu=index,uuid"), instances()
     parts = [part for own in cut.values() for part in own]
@@ -79,8 +78,8 @@ def allowed_devices(visible: str | None) -> list[str]:
 def busy_devices() -> set[str]:
     """Unique ids of the GPUs on which any process computes, ours or not.
 
-    Under MPS the server holds a context on every GPU, whether or not anybody computes there. What
-    runs on a MIG instance is listed under its GPU and says nothing of the other instances.
+    The MPS server, which has a context on every GPU, does not count. A process on a MIG instance is
+    listed under its GPU and says nothing about the other instances.
     """
     listed = query("--query-compute-apps=gpu_uuid,process_name")
     return {device for device, *name in listed if Path(",".join(name)).name != MPS_SERVER}
@@ -101,7 +100,7 @@ def open_locks(path: Path) -> int:
 
 
 def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:
-    """Open the file of the locks to those who may open the GPUs alone."""
+    """Give access to the file of the locks to users who may open the GPUs."""
     try:
         allowed = device.stat()
     except OSError:

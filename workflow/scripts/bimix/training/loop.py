@@ -1,7 +1,7 @@
-"""A training from its last checkpoint to its end, whatever one of its updates does.
+"""A training from its last checkpoint to its end, for any method.
 
-What updates a model is a method: plain pretraining here, others in `reweighting`. A run is a folder
-of checkpoints, held by a lock.
+A method defines an update: plain pretraining here, others in `reweighting`. A run is a folder of
+checkpoints with a lock.
 """
 
 import os
@@ -32,19 +32,19 @@ LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 
 class NotFinite(InputError):
-    """A loss or a gradient of a run is not finite: it cannot go on, others of its launch can."""
+    """A loss or a gradient of a run is not finite: it ends, other runs of the launch go on."""
 
 
 class Method(Protocol):
-    """What one update does, on which rows, and its state, which a checkpoint holds."""
+    """An update: its rows, its step, and its state for checkpoints."""
 
     backwards: bool  # whether each domain's order is read from its end
 
     def own(self, chosen: np.ndarray) -> np.ndarray | slice:
-        """This process's rows of a global batch, in order, given all domains `chosen` (rows,)."""
+        """This process's rows of a global batch, in order, from the domains `chosen` (rows,)."""
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
-        """Make update `step`: this process's share of loss and gradient norm, on the device."""
+        """Make update `step`; return this process's share of the loss and the gradient norm."""
 
     def state_dict(self) -> dict:
         """Tensors, numbers, lists and dicts of them."""
@@ -77,9 +77,8 @@ class Plain:
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that came to its end: its model, losses [[step, [loss of each domain]]], seconds of all
-    attempts together, and the state of its method. The model is None on all processes but the main
-    one where it was sharded.
+    """A finished run: its model, losses [[step, [loss of each domain]]], the seconds of all
+    attempts, and the state of its method. A sharded model is None except on the main process.
     """
 
     model: Transformer | None
@@ -96,12 +95,12 @@ def train(
     evaluated: Callable[[int, Transformer], None] | None = None,
     wrapped: bool = True,
 ) -> Finished | None:
-    """Train on a schedule of the domains' proportions, checkpoints in `folder`, that of one
-    configuration (`attempt.holding`); None: stopped on request, the state saved.
+    """Train on a schedule of the domains' proportions, with checkpoints in `folder`, that of one
+    configuration (`attempt.holding`); None: stopped on request, with the state saved.
 
     `evaluated(step, model)` is called once after each evaluation, on the main process, before the
-    checkpoint of that step: what it writes cannot be missed by a kill in between. `wrapped`: the
-    model sums its gradients over processes, which the method does itself where it is not.
+    checkpoint of that step, so that a kill in between repeats it. `wrapped`: the model sums its
+    gradients over processes; otherwise the method does.
     """
     run = begin(session, folder, schedule.scaled(), method, wrapped)
     run.note("begun", **session.origin)
@@ -132,11 +131,11 @@ def train(
 def begin(
     session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method], wrapped: bool
 ) -> "Run":
-    """The run in `folder` from its last checkpoint, or a new one; its shards are checked."""
+    """The run in `folder`, resumed from its last checkpoint or new, with checked shards."""
     begun, recipe = time.monotonic(), session.recipe
     torch.manual_seed(recipe.seed)
     state = resume(session, folder)
-    # a model that a checkpoint gives its weights draws none: 10 s for 1B, in each process
+    # no random weights for a model from a checkpoint: they take 10 s for 1B, in each process
     with torch.device("cpu" if state is None else "meta"):
         plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     if state is None:
@@ -161,7 +160,7 @@ def begin(
 
 
 def resume(session: Session, folder: Path) -> dict | None:
-    """The state to go on from, or None; the first process chooses, others load it or all end."""
+    """The state to resume from, or None; the first process chooses, others load it or all end."""
     state, choice = None, None
     with session.agreeing():
         if session.accelerator.is_main_process:
@@ -182,13 +181,12 @@ def resume(session: Session, folder: Path) -> dict | None:
 
 
 class Run:
-    """A run under way in the `folder` of its configuration, and what is said, noted and saved of
-    it.
+    """A run in progress in the `folder` of its configuration, with its reports, notes, checkpoints.
 
-    `state` is what a checkpoint holds besides the model, the optimizer and the method: the updates
-    made (`step`), the rows `taken` (m,) of the domains and those `before` (m,) its stage, the
-    `history` of losses, the `seconds` of earlier attempts and, where it was measured, how many rows
-    `fitted` into memory. This attempt has `begun` at that time.monotonic().
+    `state` is the checkpoint without the model, the optimizer and the method: the number of updates
+    (`step`), the rows `taken` (m,) of the domains and those `before` (m,) its stage, the `history`
+    of losses, the `seconds` of earlier attempts and, if measured, the number of rows that `fitted`
+    into memory. `begun` is the time.monotonic() of this attempt's start.
     """
 
     def __init__(self, learner: Learner, method: Method, folder: Path, state: dict, begun: float) -> None:
@@ -196,7 +194,7 @@ class Run:
         self.folder, self.state, self.begun = folder, state, begun
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
-        # of the updates since the last look: step, rows by domain (m,), own loss, gradient norm
+        # of updates since the last look: step, rows by domain (m,), own loss, gradient norm
         self.seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = []
         self.next_look = self.step + 1
         self.first_step = self.logged_step = self.step
@@ -204,16 +202,16 @@ class Run:
 
     @property
     def step(self) -> int:
-        """Updates made, including earlier attempts."""
+        """The number of updates, including earlier attempts."""
         return self.state["step"]
 
     @property
     def seconds(self) -> float:
-        """Seconds of all attempts together."""
+        """The seconds of all attempts."""
         return self.state["seconds"] + time.monotonic() - self.begun
 
     def feed(self, schedule: Schedule) -> Iterator[Batch]:
-        """The batches of all updates that are left; on a GPU they are made ahead."""
+        """The batches of all remaining updates; on a GPU they are prefetched."""
         on_gpu = self.accelerator.device.type == "cuda"
         taken, before = (np.array(self.state[name], dtype=np.int64) for name in ("taken", "before"))
         made = batches(
@@ -231,7 +229,7 @@ class Run:
         return ahead(made) if on_gpu else made
 
     def advance(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Make the next update: this process's share of the batch's loss, and the gradient norm."""
+        """Make the next update; return this process's share of the loss, and the gradient norm."""
         loss, norm = self.noting_attention(batch)
         self.state["step"] += 1
         self.state |= {"taken": batch.taken.tolist(), "before": batch.before.tolist()}
@@ -239,7 +237,7 @@ class Run:
         return loss, norm
 
     def noting_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """One update; on a GPU the attempt's second is profiled for the attention kernel."""
+        """One update; on a GPU the second one is profiled for the attention kernel."""
         if self.accelerator.device.type == "cpu":
             if self.step == self.first_step:
                 self.note("attention", kernel=backend_name(self.session.shape, batch.rows.shape[-1] - 1))
@@ -257,8 +255,8 @@ class Run:
     def look(self) -> bool:
         """Whether any process wants to stop; all agree on the update of the next look.
 
-        The only place that waits for the device between two evaluations. Errors: a loss or a
-        gradient since the last look is not finite; the same in all processes.
+        Between two evaluations only this waits for the device. Errors, in all processes: a loss or
+        a gradient since the last look is not finite.
         """
         device = self.accelerator.device
         shares = [loss for _, _, loss, _ in self.seen]
@@ -290,7 +288,7 @@ class Run:
         return self.accelerator.is_main_process and checkpoints.must_stop(self.folder.parent)
 
     def say(self, loss: Tensor, norm: Tensor) -> None:
-        """Report the progress: to standard error in seconds, to TensorBoard in updates."""
+        """Report the progress: to standard error every few seconds, to TensorBoard by updates."""
         step, now = self.step, time.monotonic()
         speed = (step - self.first_step) / (now - self.first_at)
         tokens_per_second = speed * self.session.step_tokens
@@ -333,7 +331,7 @@ class Run:
             checkpoints.show_progress(self.folder, content)
 
     def save(self) -> None:
-        """Write a checkpoint, on the main process, for which the others wait."""
+        """Write a checkpoint on the main process, while the others wait."""
         self.saved_at = time.monotonic()
         main = self.accelerator.is_main_process
         if main or self.session.sharded:

@@ -1,14 +1,14 @@
-"""Which row a run reads when: the k-th row is a pure function of (seed, mixture, k).
+"""The order of a run's rows: the k-th row is a pure function of (seed, mixture, k).
 
 The domain of each row comes from Tijdeman's chairman assignment (R. Tijdeman, "The chairman
 assignment problem", Discrete Mathematics 32, 1980): after every prefix of k rows each of m domains
-has been read k r_i times to within 1 - 1/(2m - 2), which no sequence beats. The row inside the
-domain comes from a pseudo-random permutation of the domain's rows, another one each epoch, that
-depends on the seed, the domain's name and the epoch only: all mixtures see a domain's rows in the
-same order. Nothing is stored but the number of rows read of each domain.
+has been read k r_i times to within 1 - 1/(2m - 2), which is optimal. The row inside the domain
+comes from a pseudo-random permutation of the domain's rows, a new one each epoch, that depends on
+the seed, the domain's name and the epoch only: all mixtures read a domain's rows in the same order.
+The only state is the number of rows read of each domain.
 
-A mixture may change between two updates. The assignment then begins again, so that each stage is as
-close to its own proportions; the rows inside a domain go on where the stage before has left them.
+A mixture may change between two updates. The assignment then starts again, so that each stage is as
+close to its own proportions; the rows inside a domain continue after those of the stage before.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from bimix.corpus.permutation import permute
 
 @dataclass(frozen=True)
 class Schedule:
-    """Proportions (stages, m) of the domains, and the update, from 0, that each begins with."""
+    """Proportions (stages, m) of the domains, and the first update, from 0, of each stage."""
 
     proportions: np.ndarray
     starts: tuple[int, ...] = (0,)
@@ -36,10 +36,10 @@ class Schedule:
         return (self.proportions > 0).any(0)
 
     def scaled(self) -> "Schedule":
-        """The same with proportions that sum to exactly one.
+        """The schedule with proportions that sum to exactly one.
 
-        A mixture may sum to one within 1e-6: of 10^8 rows a hundred would go astray to the first
-        domain. Stage by stage: a sum over an axis may round otherwise, and move a row.
+        A mixture sums to one within 1e-6, which would give the first domain a hundred of 10^8 rows
+        too many. Each stage separately, since a sum over an axis may round differently.
         """
         return Schedule(np.stack([stage / stage.sum() for stage in self.proportions]), self.starts)
 
@@ -48,8 +48,8 @@ def assign_domains(proportions: np.ndarray, taken: np.ndarray, rows: int) -> np.
     """Domains of the next `rows` rows, int64 (rows,), after `taken` (m,) rows of
     each domain have been read.
 
-    `taken` must be what earlier calls of this function gave, in any partition of
-    the run; it is not changed.
+    `taken` must come from earlier calls of this function, in any partition of the run; it is not
+    changed.
     """
     chosen = np.empty(rows, dtype=np.int64)
     active = np.flatnonzero(proportions > 0)
@@ -62,8 +62,8 @@ def assign_domains(proportions: np.ndarray, taken: np.ndarray, rows: int) -> np.
     slack = 1 / (2 * len(active) - 2)
     for row in range(rows):
         due = share * (done + row + 1) - counts
-        # Of the domains that may be read without running ahead, the one that
-        # would first fall behind.
+        # Of the domains that may be read without exceeding their bound, the one with the earliest
+        # deadline.
         deadline = np.where(due >= slack - 1e-9, (1 - slack - due) / share, np.inf)
         pick = int(deadline.argmin())
         counts[pick] += 1
@@ -75,8 +75,8 @@ def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray, backwa
     """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch
     v // size.
 
-    `backwards`, each epoch is read from its end: the rows that a run of less than an epoch in the
-    usual direction has not read come first.
+    With `backwards` each epoch is read from its end, so that rows come first that another run of
+    less than an epoch has not read.
     """
     rows = np.empty(len(visits), dtype=np.int64)
     epochs, places = visits // size, visits % size
@@ -102,7 +102,7 @@ def next_rows(
     """Domain numbers (rows,), row numbers inside them (rows,) and the new `taken` (m,)
     of the next `rows` rows.
 
-    `before` (m,) of the rows `taken` were read before the stage of these `proportions` began.
+    `before` (m,) are the rows `taken` before the current stage.
     """
     chosen = assign_domains(proportions, taken - before, rows)
     numbers = np.empty(rows, dtype=np.int64)

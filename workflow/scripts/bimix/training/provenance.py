@@ -1,4 +1,4 @@
-"""Where a result comes from: the code, the versions and the devices of every attempt at a run."""
+"""The provenance of a result: code, versions and devices of every attempt at a run."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ COMPARED = ("commit", "versions", "device", "processes", "gradient_compression")
 def git(*arguments: str) -> str | None:
     """Git's answer about the checkout that holds this file; None outside one, or without git."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
-    # never wait for a lock of somebody else's git
+    # never wait for the lock of another git process
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
@@ -29,15 +29,14 @@ def git(*arguments: str) -> str | None:
 
 
 def code(packages: Iterable[str]) -> dict:
-    """Commit of the code and whether it was clean (None: not known), versions of Python and
-    `packages` that are there.
+    """Commit of the code and whether it was clean (None: not known), versions of Python and of the
+    installed `packages`.
 
-    Code that pip installed has a version instead, though it may lie in a checkout of something
-    else.
+    Code that pip installed has a version instead, even inside another project's checkout.
     """
     commit = git("rev-parse", "HEAD") if git("ls-files", "--error-unmatch", __file__) is not None else None
     packages = packages if commit else ("bimix", *packages)
-    # files that nobody has added may well be data
+    # untracked files may well be data
     changes = git("status", "--porcelain", "--untracked-files=no", "--", str(Path(__file__).parents[1]))
     return {
         "commit": commit,
@@ -71,12 +70,12 @@ def begun(lines: Iterable[dict]) -> list[dict]:
 
 
 def attention(lines: Iterable[dict]) -> list[str]:
-    """The kernels of attention that the attempts of a run had, in the order in which they came."""
+    """The attention kernels of a run's attempts, in order."""
     return list(dict.fromkeys(line["kernel"] for line in lines if line["event"] == "attention"))
 
 
 def mixed(lines: Iterable[dict]) -> list[str]:
-    """A sentence for each thing in which the attempts at a run differ."""
+    """A sentence for each difference between the attempts at a run."""
     attempts, sentences = begun(lines), []
     for name in COMPARED:
         values = (attempt[name] for attempt in attempts)
@@ -87,7 +86,7 @@ def mixed(lines: Iterable[dict]) -> list[str]:
 
 
 def warnings(lines: Iterable[dict]) -> list[str]:
-    """Sentences on how a run's attempts differ, and where their code is in no commit."""
+    """Sentences on differences between a run's attempts, and on uncommitted code."""
     lines = list(lines)
     changed = [str(attempt["step"]) for attempt in begun(lines) if attempt["clean"] is False]
     if not changed:
@@ -99,7 +98,7 @@ def warnings(lines: Iterable[dict]) -> list[str]:
 
 
 def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
-    """The part of run.json on where a run with its folder `state` comes from."""
+    """The provenance in the run.json of a run with the folder `state`."""
     return {
         "versions": origin["versions"],
         "commit": origin["commit"],
@@ -110,7 +109,7 @@ def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
 
 
 def describe(value: object) -> object:
-    """A value as a sentence names it."""
+    """A value for a sentence."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {one}" for name, one in sorted(value.items()))
     return "not known" if value is None else value

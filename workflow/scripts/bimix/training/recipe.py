@@ -1,4 +1,4 @@
-"""How a model is trained, as numbers alone: planning reads them without torch.
+"""The training settings of a model, without torch, since planning reads them.
 
 The learning rate is a pure function of the step, so that resuming needs no scheduler state.
 """
@@ -22,7 +22,7 @@ def exponential(done: float, peak: float, final: float) -> float:
 def doremi(done: float, peak: float, final: float) -> float:
     """The DoReMi code's final + (peak - final) g^t, with g such that (peak - final) g^T = 1e-10.
 
-    It is all but flat at `final` from two fifths of the run on. With `final` equal to `peak` it is
+    It is nearly constant at `final` after two fifths of the run. With `final` equal to `peak` it is
     constant.
     """
     span = peak - final
@@ -34,8 +34,8 @@ def cosine(done: float, peak: float, final: float) -> float:
     return final + (peak - final) * (1 + math.cos(math.pi * done)) / 2
 
 
-# Rates after the warm-up, of the share of updates `done` since then. `exponential` has no warm-up:
-# the paper names none.
+# Rates after the warm-up by the fraction `done` of the remaining updates. `exponential` has no
+# warm-up, as the paper names none.
 SCHEDULES: dict[str, Callable[[float, float, float], float]] = {
     "exponential": exponential,
     "warm_exponential": exponential,
@@ -66,7 +66,7 @@ def decay_steps(horizon: int, share: float) -> int:
 
 
 def schedule_fault(recipe: dict) -> tuple[str, str] | None:
-    """The key and the sentence of what does not go together in a recipe's schedule; or None."""
+    """The key of a contradiction in a recipe's schedule and a sentence, or None."""
     steps, horizons = recipe["steps"], recipe.get("horizons", [])
     if recipe["schedule"] != "wsds":
         sentence = f"only the schedule wsds decays to horizons, and this recipe's is {recipe['schedule']}."
@@ -91,11 +91,11 @@ def schedule_fault(recipe: dict) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained.
+    """The training settings of a model.
 
     Every field changes the result (units: rows, updates, rates per update). `pool_share`: the share
-    of each domain's training rows that there is for this run. Below 1 a small run repeats its
-    domains as often as the large one will (matched repetition, arXiv 2606.07597). `horizons` and
+    of each domain's training rows that this run may read. Below 1 a small run can repeat its
+    domains as often as the large one (matched repetition, arXiv 2606.07597). `horizons` and
     `decay_share` are those of the schedule `wsds`; horizons are steps, without the last.
     `optimizer`: adamw or muon.
     """
@@ -124,8 +124,8 @@ class Recipe:
         object.__setattr__(self, "horizons", tuple(self.horizons))  # of JSON a list
 
     def settings(self) -> dict:
-        """The fields as run.json and fingerprints have them: without those at their defaults, so
-        that a new key changes no run's fingerprint.
+        """The fields for run.json and fingerprints, without defaults, so that a new key does not
+        change old fingerprints.
         """
         usual = {field.name: field.default for field in fields(self)}
         said = {name: value for name, value in asdict(self).items() if value != usual[name]}

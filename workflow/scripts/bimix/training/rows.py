@@ -1,4 +1,4 @@
-"""Rows of tokens by (domain, row number), whatever files they are in."""
+"""Token rows by (domain, row number), from any number of files."""
 
 import hashlib
 import mmap
@@ -19,12 +19,10 @@ SPREAD_KEY = 1  # names the permutation that spreads rows over a domain's files;
 
 
 class RowStore:
-    """Rows of `domains` as `index` lists them (domain, path, rows, tokens,
-    documents, dtype, digest).
+    """The rows of `domains` in an `index` (domain, path, rows, tokens, documents, dtype, digest).
 
-    `open_rows(path, dtype, rows)` gives an array-like (rows, row length) for one file, a
-    memory map as a rule; at most 512 are kept open, so that thousands of shards do not
-    exhaust the system's maps.
+    `open_rows(path, dtype, rows)` returns an array-like (rows, row length) for one file, usually a
+    memory map; at most 512 are kept open, since the system's maps are limited.
     """
 
     def __init__(
@@ -63,11 +61,11 @@ class RowStore:
         return rows
 
     def sample(self, domain: int, rows: int) -> np.ndarray:
-        """Rows from all over one domain, at most `rows`, int32 (n, row length); a larger sample
-        holds a smaller one.
+        """At most `rows` rows spread over one domain, int32 (n, row length); larger samples include
+        smaller ones.
 
-        Files come in the order of their paths, and text that lies together is alike: the first
-        rows would be a few books.
+        Files are ordered by path, and neighbouring text is similar: the first rows would be a few
+        books.
         """
         size = int(self.ends[domain][-1])
         numbers = np.sort(permute(np.arange(min(rows, size)), size, SPREAD_KEY))
@@ -82,11 +80,11 @@ class RowStore:
 
 
 def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
-    """Map one file of `rows` rows; a file of another size is refused."""
+    """A memory map of one file of `rows` rows. Errors: another size."""
     kind = np.dtype(dtype).newbyteorder("<")
     with open(path, "rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    # rows of 2 kB are read here and there: the kernel would fetch 128 kB around each
+    # rows of 2 kB are read at random: the kernel would read ahead 128 kB for each
     mapped.madvise(mmap.MADV_RANDOM)
     if len(mapped) % (rows * kind.itemsize):
         raise InputError(
@@ -97,7 +95,7 @@ def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Part:
-    """Some of a store's rows: of each domain `sizes` (m,) from `first` (m,) on, spread."""
+    """A part of a store's rows: of each domain `sizes` (m,) from `first` (m,) on, spread out."""
 
     store: RowStore
     first: np.ndarray
@@ -122,8 +120,8 @@ class Part:
 
 
 def pool(store: RowStore, share: float) -> RowStore | Part:
-    """The rows that a run may read: of each domain `share` of them, rounded, at least one, from all
-    over it. A smaller share takes some of a larger one's rows.
+    """The rows that a run may read: `share` of each domain's rows, rounded, at least one, spread
+    out. A smaller share is a subset of a larger one.
     """
     if share >= 1:
         return store
@@ -132,7 +130,7 @@ def pool(store: RowStore, share: float) -> RowStore | Part:
 
 
 def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
-    """A store without a `share` of each domain's rows, from all over it, and these rows."""
+    """A store without a `share` of each domain's rows, spread out, and these rows."""
     kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
     for domain, size in zip(store.domains, store.sizes - kept, strict=True):
         if size < 1:
@@ -141,10 +139,10 @@ def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
 
 
 def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
-    """Compare every file of a token index with its digest, and its ids with the vocabulary; gives
-    the bytes that were read.
+    """Compare every file of a token index with its digest, and its ids with the vocabulary; return
+    the bytes read.
 
-    Errors: the first file, in the order of the index, that is not as its tokenisation left it.
+    Errors: the first file, in the order of the index, that has changed.
     """
     columns = index.select("path", "dtype", "rows", "tokens", "digest").rows()
     with ThreadPoolExecutor(threads) as pool:

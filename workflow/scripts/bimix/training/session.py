@@ -1,5 +1,5 @@
-"""What the runs of one process share: the flags that all trainings have, the device, the tokens,
-the settings, the stop request, and how several processes agree.
+"""The common state of the runs of one process: the flags of all trainings, the device, the tokens,
+the settings, the stop request, and the agreement between processes.
 """
 
 import argparse
@@ -54,14 +54,14 @@ SETTINGS_OF_ACCELERATE = (
     *("ACCELERATE_", "DEEPSPEED_", "FP8_", "FSDP_", "MEGATRON_LM_", "PARALLELISM_CONFIG_"),
     *("PMI_", "OMPI_COMM_WORLD_", "MV2_COMM_WORLD_"),
 )
-# All gradients in one bucket, whatever the model: they are sent once, after the backward pass,
-# which is then one compiled graph (`compile_whole`).
+# All gradients in one bucket for any model: they are sent once, after the backward pass, which is
+# then one compiled graph (`compile_whole`).
 ALL_MEGABYTES = 2**20
 COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++"))}  # of Triton, of C++
 
 
 def training_parser(description: str) -> argparse.ArgumentParser:
-    """A parser of the flags that every training has: tokens, shape, recipe, device, state."""
+    """A parser with the flags of every training: tokens, shape, recipe, device, state."""
     parser = argparse.ArgumentParser(description=description)
     attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
     parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
@@ -86,11 +86,11 @@ def training_parser(description: str) -> argparse.ArgumentParser:
 
 @dataclass
 class Session:
-    """What the runs of one process share; `loss_chunk` and `micro_batch` None: the
-    whole, as memory allows.
+    """The common state of the runs of one process; `loss_chunk` and `micro_batch` None: the whole
+    batch, as memory allows.
 
-    With `one_model` a run takes over the model of the one before it, prepared and compiled as it
-    is, with new weights and a new optimizer: nobody may hold that model any more.
+    With `one_model` a run reuses the prepared and compiled model of the run before it, with new
+    weights and a new optimizer; no other reference to that model may be in use.
     """
 
     accelerator: Accelerator
@@ -128,7 +128,7 @@ class Session:
         return -(-self.recipe.batch_rows // self.accelerator.num_processes)
 
     def listen(self) -> None:
-        """Take SIGTERM and SIGINT for a stop request; before there is a state, they end it."""
+        """Treat SIGTERM and SIGINT as stop requests; without a state they end the process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
@@ -137,7 +137,7 @@ class Session:
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
-        """Chooses, for one run, how many rows fit into memory at once."""
+        """The circumstances that decide how many rows of a run fit into memory."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
@@ -152,8 +152,8 @@ class Session:
         self.accelerator.print(sentence, file=sys.stderr, flush=True)
 
     def wait(self) -> None:
-        """Wait for all processes, of which one may read or write for long. By gloo: it sees at once
-        that a process has ended, and lets them wait longer than updates do.
+        """Wait for all processes, one of which may read or write for long. By gloo, which notices
+        at once that a process has ended, and allows a longer timeout than that of updates.
         """
         if self.accelerator.num_processes == 1:
             return
@@ -163,8 +163,8 @@ class Session:
 
     @contextmanager
     def agreeing(self) -> Iterator[None]:
-        """Work in which each process may have an InputError: all go on after it where none has one;
-        else all end, the first with all sentences.
+        """A block in which each process may raise InputError: if any does, all end, the first with
+        all messages.
         """
         complaint = None
         try:
@@ -180,7 +180,7 @@ class Session:
             raise InputError(" ".join(complaints))
 
     def broadcast(self, thing: object) -> object:
-        """The first process's `thing`, in all of them."""
+        """Broadcast `thing` from the first process."""
         self.wait()
         return broadcast_object_list([thing])[0]
 
@@ -240,17 +240,16 @@ def open_session(options: argparse.Namespace) -> Session:
 
 
 def end_by_sigterm() -> None:
-    """Let SIGTERM end this process again: launch_training.sh ignores it and hands that on."""
+    """Restore SIGTERM's default, which launch_training.sh ignores, as its children inherit."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def forget_settings() -> None:
-    """Drop what Accelerate would read of the environment: all that counts is given to it by
-    argument.
+    """Delete the environment variables that Accelerate reads; all settings are passed as arguments.
 
-    Its launcher hands such variables on, and an earlier job script may have left others behind, of
-    which gradient accumulation, FSDP or another device would change the result without a word.
-    Ranks come by RANK and WORLD_SIZE.
+    Its launcher passes such variables on, and an earlier job script may have left others, of which
+    gradient accumulation, FSDP or another device would silently change the result. Ranks come from
+    RANK and WORLD_SIZE.
     """
     for name in list(os.environ):
         if name.startswith(SETTINGS_OF_ACCELERATE) or name == "FORK_LAUNCHED":
@@ -258,11 +257,11 @@ def forget_settings() -> None:
 
 
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
-    """The accelerator, of just as many processes as were requested.
+    """The accelerator with the requested number of processes.
 
-    Errors: other processes, another device or other settings than requested, which would change the
-    gradient; updates of fewer rows than processes; compiling without a compiler; a tracker
-    that is not installed.
+    Errors: another number of processes, another device or other settings than requested, which
+    would change the gradient; updates of fewer rows than processes; compiling without a compiler; a
+    tracker that is not installed.
     """
     forget_settings()
     tracker = None if options.log_with == "none" else options.log_with
@@ -301,8 +300,8 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
 
 
 def wrapping(bucket_megabytes: str = "all") -> list:
-    """How Accelerate wraps a model for several processes, which send gradients so many megabytes
-    at once or all, and how long these wait for each other.
+    """Accelerate's handlers for several processes: the bucket size of gradients in megabytes, or
+    all at once, and the timeouts.
     """
     size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
     buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
@@ -313,7 +312,7 @@ def wrapping(bucket_megabytes: str = "all") -> list:
 
 
 def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
-    """Refuse other processes or devices than requested; take the launcher's threads."""
+    """Refuse other processes or devices than requested; set the launcher's threads."""
     if accelerator.num_processes != processes:
         raise InputError(
             f"{processes} processes were requested but {accelerator.num_processes} started;"
@@ -326,7 +325,7 @@ def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
 
 
 def check_compiler(device: str) -> None:
-    """Refuse to compile where there is no compiler: torch would end in a backtrace."""
+    """Errors: no compiler, with which torch would end in a backtrace."""
     variable, names = COMPILERS[device]
     if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
         raise InputError(

@@ -1,9 +1,10 @@
-"""Models that one device cannot hold with their gradients and moments: each process keeps a part of
-every weight, and gathers a block's only while it computes with it (`fully_shard` of torch, FSDP2).
+"""Sharding of models that do not fit on one device with their gradients and moments: each process
+keeps a part of every weight, and gathers a block's weights only to compute with it (`fully_shard`
+of torch, FSDP2).
 
-Weights are gathered as they are, in fp32, so that the losses are those of DistributedDataParallel;
-in bf16 half of the bytes would travel. Checkpoints hold whole tensors: a run goes on with any
-number of processes, sharded or not.
+Weights are gathered in fp32, so that the losses are those of DistributedDataParallel; bf16 would
+halve the traffic. Checkpoints hold whole tensors, so that a run can resume with any number of
+processes, sharded or not.
 """
 
 import torch
@@ -21,9 +22,8 @@ MOST = 0.7  # of a device's memory: the rest is for the rows
 
 
 def is_needed(session: Session, requested: str) -> bool:
-    """Whether a run is sharded: `yes`, `no`, or `auto`, where the model's parameters alone take
-    more than MOST of a GPU. One process has nobody to share with. Errors: an optimizer that needs
-    whole matrices.
+    """Whether a run is sharded: `yes`, `no`, or `auto`, if the model's parameters alone take more
+    than MOST of a GPU; never with one process. Errors: an optimizer that needs whole matrices.
     """
     accelerator = session.accelerator
     if accelerator.num_processes == 1 or requested == "no":
@@ -42,8 +42,8 @@ def is_needed(session: Session, requested: str) -> bool:
 
 
 def shard(plain: Transformer, session: Session) -> None:
-    """Cut the weights of a model over all processes, in place: each block by itself, and what is
-    left as one. Compiled are the blocks, between which weights are gathered.
+    """Shard the weights of a model over all processes, in place: each block separately, and the
+    rest as one. Blocks are compiled separately, since weights are gathered between them.
     """
     mesh = init_device_mesh(session.accelerator.device.type, (session.accelerator.num_processes,))
     for block in plain.blocks:
@@ -66,8 +66,8 @@ def cut_moments(optimizer: torch.optim.Optimizer, state: dict) -> dict:
 
 
 def whole(thing: object, keep: bool) -> object:
-    """`thing` with the whole of each sharded tensor in it, on the CPU where it is to be kept and
-    None elsewhere. All processes must call it.
+    """`thing` with each sharded tensor gathered: on the CPU if `keep`, else None. All processes
+    must call it.
     """
     if isinstance(thing, dict):
         return {name: whole(value, keep) for name, value in thing.items()}
@@ -80,7 +80,7 @@ def whole(thing: object, keep: bool) -> object:
 
 
 def whole_model(plain: Transformer, keep: bool) -> Transformer | None:
-    """A copy of a sharded model with whole weights, on the CPU; None where it is not to be kept."""
+    """A copy of a sharded model with whole weights on the CPU; None without `keep`."""
     weights = whole(plain.state_dict(), keep)
     if not keep:
         return None
@@ -91,5 +91,5 @@ def whole_model(plain: Transformer, keep: bool) -> Transformer | None:
 
 
 def norm_of(norm: Tensor) -> Tensor:
-    """A gradient norm as one number on the device, whether it is of parts or not."""
+    """A gradient norm as one number on the device, sharded or not."""
     return norm.full_tensor() if isinstance(norm, DTensor) else norm

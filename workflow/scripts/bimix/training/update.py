@@ -1,9 +1,8 @@
-"""What a run trains, and what one update and one evaluation do, on any number of processes of an
-Accelerator.
+"""The model of a run, one update and one evaluation, on any number of processes of an Accelerator.
 
-The loader and the scheduler are not handed to Accelerate: rows are a pure function of the step
-(`order`), the rate too (`recipe`), so each process takes its slice of the global batch by itself
-and nothing has to be fast-forwarded.
+Loader and scheduler are not prepared by Accelerate: rows (`order`) and learning rate (`recipe`) are
+pure functions of the step, so each process takes its own slice of the global batch, and resuming
+needs no fast-forward.
 """
 
 from collections import deque
@@ -49,8 +48,8 @@ class Learner:
 
 
 def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
-    """The learner of a run, from its model and `state`, whose entry `optimizer` is taken out. A
-    model that is not `wrapped` sums no gradients over processes, and needs no memory for that.
+    """The learner of a run, from its model and `state`, whose entry `optimizer` is removed. A model
+    that is not `wrapped` does not sum gradients over processes, which saves memory.
     """
     before = session.learner
     if before is not None:
@@ -63,8 +62,8 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
         saved = state.pop("optimizer")
         optimizer.load_state_dict(sharding.cut_moments(optimizer, saved) if session.sharded else saved)
     if session.compiled and before is None and not session.sharded:
-        # Accelerate's autocast is another object for each model: a compiled pass of another one
-        # never serves again, but counts towards the limit past which torch goes on uncompiled
+        # Accelerate's autocast is a new object for each model: compiled passes of others are not
+        # reused, but count towards the limit above which torch runs uncompiled
         torch.compiler.reset()
         compile_whole(plain, session.overlapped)
     model = (
@@ -73,7 +72,7 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
         else before.model
     )
     if session.compressed and before is None and isinstance(model, DistributedDataParallel):
-        # by its own name torch's hook is refused where there is no NCCL, though gloo can do it
+        # torch refuses its own hook by name without NCCL, though gloo supports it
         model.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
     optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch or fit(session, model, state, before and before.micro_batch)
@@ -83,8 +82,8 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
 
 
 def fit(session: Session, model: nn.Module, state: dict, known: int | None) -> int:
-    """Rows at once, at most this process's: as many as `state` says for the same
-    circumstances, else as are `known` to fit, else as fit now.
+    """The micro-batch, at most this process's rows: that in `state` for the same circumstances,
+    else the `known` one, else a measured one.
     """
     found, alike = state.get("fitted", {}), session.circumstances()
     if found.get("circumstances") != alike:
@@ -97,20 +96,20 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None) -> i
 
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The optimizer that a recipe names, of a model that is on its device."""
+    """The optimizer of a recipe, for a model on its device."""
     settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
     return MuonAndAdamW(model, *settings) if recipe.optimizer == "muon" else adamw(model.parameters(), *settings)
 
 
 def compile_whole(model: nn.Module, overlapped: bool = False) -> None:
-    """Have a model compiled in place: one graph for each number of rows, under any wrapper
-    and in any number of runs.
+    """Compile a model in place: one graph for each number of rows, under any wrapper and in any
+    number of runs.
 
-    Only where gradients are to be sent `overlapped`, while others are computed, torch may cut it at
-    the borders of DistributedDataParallel's buckets. With its own size of these, 25 MB, that
-    makes 14 graphs of 280M and 50 of 1B, which cost more than the sending within a node (0.5 and
-    3.6 GB against 0.4 and 3 s on eight A100). Past its limit of graphs it would go on uncompiled,
-    silently: here it ends with an error.
+    Only with `overlapped`, when gradients are sent while others are computed, torch may split the
+    graph at the borders of DistributedDataParallel's buckets. With its default of 25 MB that makes
+    14 graphs of 280M and 50 of 1B, which costs more than the communication within a node (0.5 and
+    3.6 GB against 0.4 and 3 s on eight A100). Above its limit of graphs torch would silently run
+    uncompiled: here that is an error.
     """
     torch._dynamo.config.optimize_ddp = overlapped
     torch._dynamo.config.recompile_limit = RECOMPILATIONS
@@ -125,7 +124,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def own_slice(rows: int, process: int, processes: int) -> slice:
-    """This process's rows of the global batch: contiguous, of sizes that differ by 1 at most."""
+    """This process's rows of the global batch: contiguous, with sizes that differ by at most 1."""
     return slice(rows * process // processes, rows * (process + 1) // processes)
 
 
@@ -158,10 +157,9 @@ def batches(
     """Yield the batches of the next `steps` updates; `pinned` rows can be copied to
     a GPU while it computes.
 
-    `own` says which rows of a global batch are this process's, and in which order, given all rows'
-    domains; `backwards`, each domain's order is read from its end (`order`). `made` updates were
-    made before these; `before` (m,) of the rows `taken` were read until the stage of the last began
-    (None: none).
+    `own` selects and orders this process's rows of a global batch, given all rows' domains; with
+    `backwards` each domain's order is read from its end (`order`). `made` updates were made before
+    these; `before` (m,) are the rows `taken` before the current stage (None: none).
     """
     before = np.zeros_like(taken) if before is None else before
     for step in range(made, made + steps):
@@ -177,13 +175,13 @@ def batches(
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:
-    """A copy of an array on the device; from pinned memory, for which nobody waits."""
+    """A copy of an array on the device; asynchronous, from pinned memory."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def ahead(items: Iterator[Batch], depth: int = 4) -> Iterator[Batch]:
-    """The same items, made by a thread up to `depth` ahead; its error is raised here."""
+    """The items, prefetched by a thread up to `depth` ahead; its error is raised here."""
     with ThreadPoolExecutor(1) as maker:
         waiting = deque(maker.submit(next, items, None) for _ in range(depth))
         while (item := waiting.popleft().result()) is not None:
@@ -218,7 +216,7 @@ def update(
         total = total + loss.detach()
     norm = sharding.norm_of(accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm))
     optimizer.step()
-    # gradients of several parts stay views of what is sent: else each update copies them all
+    # gradients of several parts stay views of the buckets: else each update copies them all
     stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
     optimizer.zero_grad(set_to_none=not stay)
     return total, norm
@@ -231,15 +229,15 @@ def evaluate(
     """Loss in nats per token of each domain on its `validation` rows, summed in
     fp64 over all processes.
 
-    Of the `plain` model, not of its wrapper, whose forward pass may wait for processes that have no
-    row. The last part is filled up: a compiled model is compiled for every number of rows.
+    It uses the `plain` model, not its wrapper, whose forward pass may wait for processes without
+    rows. The last part is padded, since a compiled model is compiled for every number of rows.
     """
     rows = np.concatenate(validation)
     size = min(micro_batch, -(-len(rows) // accelerator.num_processes))
     own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
     sums = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
     nobody = torch.zeros(size, dtype=torch.int64, device=accelerator.device)
-    # all processes make as many passes, since those of a sharded model gather weights together
+    # all processes make the same number of passes, since sharded models gather weights in each
     for start in range(own.start, own.start + -(-len(rows) // accelerator.num_processes), size):
         part = rows[start : max(start, min(start + size, own.stop))]
         filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)

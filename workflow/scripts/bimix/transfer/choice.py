@@ -184,13 +184,13 @@ def _joined(walks: list[list[mixing.Mixing]], at: np.ndarray, hurt: np.ndarray) 
 
 
 def settings(choice: dict) -> dict:
-    """A choice as `mixing.fit` takes it; without ridges of each loss domain all have one."""
+    """The arguments of `mixing.fit` for a choice, with a ridge for each loss domain or for all."""
     harms = [np.inf if one is None else one for one in choice.get("harms", [None])]
     return {"ridge": np.array(choice.get("ridges", [choice["ridge"]])), "harm": np.array(harms)}
 
 
 def descend(shares, y, own, choice, gaps=None, straight=None, spread=None, weights=None) -> mixing.Mixing:
-    """The fit at the ridges chosen, reached from the largest down, each from the last one's end."""
+    """The fit at the chosen ridges, from the largest one down, each started at the previous fit."""
     made = settings(choice)
     ridges = made.pop("ridge")
     made |= {"weights": weights, "gaps": gaps if choice.get("prior") else None, "straight": straight}

@@ -100,7 +100,7 @@ def _descend(z, bounds, t, y, w):
 
 
 def _starts(t, y, w) -> np.ndarray:
-    """The best STARTS (STARTS, d, 3) of a grid over beta, where B and C are least squares."""
+    """The best STARTS points (STARTS, d, 3) of a grid over beta; B and C by least squares."""
     level = np.exp(y)
     curve = np.exp(-BETA_STARTS[:, None, None] * t)  # (betas, d, k)
     weight = w / level**2

@@ -23,7 +23,7 @@ Factor = Callable[..., tuple[dict, mixing.Mixing]]
 
 
 def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None) -> repetition.Repetition | None:
-    """How repeated text counts in these runs; None where no pool is known to be repeated."""
+    """The effect of repeated text in these runs; None where no pool is known to be repeated."""
     if observed.pools is None or observed.tokens is None:
         return None
     known = np.ones(len(observed.tokens)) if observed.parameters is None else observed.parameters
@@ -40,7 +40,7 @@ def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None
 
 
 def as_counted(observed: Observations, own: np.ndarray, form: repetition.Repetition) -> Observations:
-    """The runs with the shares that count, of sum below 1, and their losses without the harm."""
+    """The runs with effective shares, of sum below 1, and their losses without the harm."""
     per_share = observed.tokens[:, None] / observed.pools
     rho = repetition.counted(observed.proportions, per_share, form.R)[0]
     scale = observed.parameters if form.scale is None else form.scale
@@ -100,7 +100,7 @@ def fit(
 
 
 def coefficients_of(observed: Observations, sized: sizes.Sized, form: repetition.Repetition | None) -> dict:
-    """Coefficients with the levels by size and tokens, at the largest size, longest schedule."""
+    """Coefficients with levels by size and tokens, set to the largest size, longest schedule."""
     written = sized.mixed.parts().written(observed.domains)
     curve, plan = sized.curve, sized.plan
     coefficients = {}

@@ -48,7 +48,7 @@ BY_FIT = ("x", "means", "gaps", "t")  # of `Mixing`, with a row for each fit
 
 @dataclass(frozen=True)
 class Mixing:
-    """Fitted numbers x (fits, d, p), laid out c (K), log a (K), logit g, u, z (K m), of what."""
+    """Fitted parameters x (fits, d, p), in the order c (K), log a (K), logit g, u, z (K m)."""
 
     x: np.ndarray
     means: np.ndarray  # (fits, K + 2): shared means of log a, logit g, u
@@ -192,12 +192,12 @@ class Problem:
 
     @property
     def logs(self):
-        """Positions of numbers that are logarithms: log a, u, and log k where it is a number."""
+        """Positions of the parameters that are logs: log a, u, and log k where it is one."""
         first = slice(self.terms, 2 * self.terms)
         return first, slice(2 * self.terms + 1, None if self.spread is None else 2 * self.terms + 2)
 
     def weighed(self, left):
-        """The residuals (b, n) times the root of the weights, less what the signed term takes."""
+        """Residuals (b, n) times the root of the weights, after the signed term is eliminated."""
         left = np.sqrt(self.w) * left
         return left if self.signed is None else self.signed.without(left[:, None])[:, 0]
 
@@ -213,7 +213,7 @@ class Problem:
 
 
 def _descend(problem, x, means, damping, now, d):
-    """An accepted step of every fit: new x, means, damping, costs; as `now` where none helps."""
+    """An accepted step of each fit: x, means, damping, costs (from `now`), or no change."""
     shared, pull = problem.shared, problem.pull
     gradient, squares, products = _slopes(problem, x)
     gaps = x[:, shared] - np.repeat(means, d, axis=0)
@@ -328,7 +328,7 @@ def penalties(own, m, terms):
 
 
 def _start(problem, m):
-    """All losses alike, at their mean levels; further terms bend where the first does not."""
+    """The start: losses at their mean levels; further terms bend where the first does not."""
     terms = problem.terms
     x = np.zeros((len(problem.target), (m + 2) * terms + 2))
     level = (problem.w * problem.target).sum(1) / np.maximum(problem.w.sum(1), 1e-12)

@@ -46,7 +46,7 @@ class Repetition:
 
 
 def counted(shares: np.ndarray, per_share: np.ndarray, R: float):
-    """rho (..., m) of shares (..., m) of `per_share` = T / U, and two derivatives by the share."""
+    """rho (..., m) of shares (..., m), with `per_share` = T / U, and its first two derivatives."""
     x = np.maximum(shares * per_share - 1, 0)
     left = np.exp(-x / R)
     above = x > 0

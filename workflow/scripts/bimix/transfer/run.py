@@ -92,7 +92,7 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
 
 
 def at_reference(coefficients: dict, observed: Observations, form: repetition.Repetition | None) -> dict:
-    """The coefficients with how repetition counts, at the largest size and longest schedule."""
+    """Coefficients with the effect of repetition, at the largest size and longest schedule."""
     if form is not None:
         for domain, values in coefficients.items():
             values["repetition"] = asdict(form)
@@ -193,7 +193,7 @@ def effects_at(coefficients, steps) -> np.ndarray:
 
 
 def size_read(fitted: dict) -> float | None:
-    """Parameters of the run that a law over several sizes is read at; else None."""
+    """Parameters of the run to which a law over several sizes is set; else None."""
     first = next(iter(fitted["coefficients"].values())) if "rows" in fitted else {"size": {"sizes": []}}
     several = len({one["parameters"] for one in first["size"]["sizes"]}) > 1
     return first["run"]["parameters"] if several else None
@@ -209,7 +209,7 @@ def reversed_order(coefficients: dict) -> list[str]:
 
 
 def far_apart(coefficients: dict, parameters: float | None) -> str:
-    """A sentence where a model is so much larger than those fitted that the law is a guess."""
+    """A warning where a model is so much larger than the fitted ones that the law is a guess."""
     table = next(iter(coefficients.values()))
     if parameters is None or "size" not in table:
         return ""

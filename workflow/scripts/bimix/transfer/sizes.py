@@ -79,7 +79,7 @@ def design(parameters: np.ndarray, tokens: np.ndarray | None, mixtures: tuple[st
 
 
 def largest_part(plan: Design, used: np.ndarray) -> np.ndarray:
-    """Which runs (runs,) belong to the largest set of groups linked by mixtures that they share."""
+    """The mask (runs,) of the largest set of groups that are connected by shared mixtures."""
     groups, mixtures = len(plan.parameters), len(plan.first)
     rows, columns = plan.group[used], groups + plan.mixture[used]
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(groups + mixtures,) * 2)
@@ -177,7 +177,7 @@ def published_shares(parameters: float, tokens: float | None) -> np.ndarray:
 
 
 def shift(gaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """What the curve misses at a size (d,), from gaps (k, d) of its runs, NaN if not observed."""
+    """The shift of a size from the curve (d,), from its runs' residuals (k, d), NaN if missing."""
     seen = np.isfinite(gaps) * weights[:, None]
     return np.where(seen > 0, np.nan_to_num(gaps) * seen, 0).sum(axis=0) / (seen.sum(axis=0) + SHIFT)
 
