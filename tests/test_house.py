@@ -17,7 +17,7 @@ ROOMS = {
     "observations": (1777, "mixtures"),
     "transfer": (2051, "observations"),
     "laws": (1601, "observations transfer"),
-    "plan": (1749, "corpus laws"),
+    "plan": (1770, "corpus laws"),
     "model": (1020, ""),
     "training": (2847, "corpus mixtures observations plan model"),
     "reweighting": (472, "model training"),
@@ -27,7 +27,7 @@ ROOMS = {
     "exports": (643, "corpus mixtures plan"),
     "downstream": (735, "corpus model training"),
     "results": (2176, "corpus mixtures observations transfer laws plan training optimum judge exports"),
-    "settings": (3382, "mixtures observations laws plan training optimum exports"),
+    "settings": (3390, "mixtures observations laws plan training optimum exports"),
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from bimix.plan import inputs
 from bimix.plan.budget import (
     ENDED,
     Training,
@@ -17,6 +18,7 @@ from bimix.plan.budget import (
     trained_for,
 )
 from bimix.plan.dataset import Dataset
+from bimix.plan.sources import groups_of
 
 TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
 CONFIG = {
@@ -51,6 +53,30 @@ CONFIG = {
 @pytest.fixture
 def own() -> Dataset:
     return Dataset(copy.deepcopy(CONFIG), "own")
+
+
+def test_a_search_reads_runs_of_the_swarm_from_its_parts(own: Dataset) -> None:
+    """Of the two parts only the one that a search starts from is trained, and its cost counted."""
+    own.block["search"] = {"start": ["se", "swarm_0007", "swarm_0009"], "rounds": 1, "of": 1}
+    own.block["swarm"] |= {"together": 6, "training": {}}
+    own.block["groups"] |= groups_of(own.block)
+    own.block["groups"]["methods"] = ["baseline", "found", "regmix"]
+    folder = "results/own"
+    part = f"{folder}/swarm/tiny/2/losses.parquet"
+    assert inputs.losses(own, "tiny", "search_0") == [f"{folder}/runs/tiny/se/losses.parquet", part, part]
+    assert inputs.losses(own, "large", "search_0")[1] == f"{folder}/runs/large/swarm_0007/losses.parquet"
+    own.block["groups"]["rest"] = ["swarm_0007"]
+    assert inputs.losses(own, "tiny", "rest") == [f"{folder}/runs/tiny/swarm_0007/losses.parquet"]
+    trained = [("pretraining", "tiny", "se"), *(("swarm", "tiny", f"swarm_{n:04d}") for n in range(7, 13))]
+    assert names(searched_with(own, "round1")) == trained
+    reports = search_reports(own)
+    runs = [f"{folder}/runs/tiny/{name}/run.json" for name in ("se", "round1")]
+    assert reports["found"] == [runs[0], f"{folder}/swarm/tiny/2/runs.parquet", runs[1]]
+    assert reports["regmix"] == [f"{folder}/swarm/tiny/runs.parquet"]
+    own.block["seeds"] = {"tiny": [3]}  # which no run of the swarm has
+    assert inputs.losses(own, "tiny", "search_0")[2:4] == [part, f"{folder}/runs/tiny/swarm_0007@3/losses.parquet"]
+    own.block["reuse"] = ["older"]
+    assert inputs.losses(own, "tiny", "search_0")[2] == f"{folder}/runs/tiny/swarm_0007/losses.parquet"
 
 
 @pytest.fixture(autouse=True)

@@ -71,7 +71,7 @@ rule pretrain_model:
 rule gather_losses:
     """The losses of a group's runs as one tidy table: mixture, seed, step, tokens, domain, loss."""
     input:
-        losses=planned(lambda dataset, model, group: [dataset.losses(run) for run in dataset.runs(group, model)]),
+        losses=planned(inputs.losses),
     output:
         table="results/{dataset}/losses/{model}/{group}.parquet",
     log:

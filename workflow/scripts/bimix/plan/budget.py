@@ -6,6 +6,7 @@ from glob import escape, iglob
 
 from bimix.laws.table import JOINS
 from bimix.plan.dataset import Dataset
+from bimix.plan.inputs import swarm_part
 from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
 
 
@@ -17,6 +18,7 @@ class Training:
     model: str
     name: str
     recipe: dict = field(compare=False)
+    part: int | None = field(default=None, compare=False)  # of the swarm, where that alone is read
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,19 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
 
 def pretrainings(dataset: Dataset, model: str, group: str) -> list[Training]:
     """The trainings of a group's runs, for each model where several are joined."""
-    runs = [run for one in model.split(JOINS) for run in dataset.runs(group, one)]
-    return [Training("pretraining", run.model, run.name, dataset.block["training"][run.model]) for run in runs]
+    found = []
+    for run in [run for one in model.split(JOINS) for run in dataset.runs(group, one)]:
+        part = dataset.part_read(run, group)
+        alone = Training("pretraining", run.model, run.name, dataset.block["training"][run.model])
+        found += swarm_trainings(dataset, part) if part else [alone]
+    return list(dict.fromkeys(found))
 
 
-def swarm_trainings(dataset: Dataset) -> list[Training]:
-    """The trainings of a swarm."""
+def swarm_trainings(dataset: Dataset, part: int | None = None) -> list[Training]:
+    """The trainings of a swarm, or of a part of it."""
     recipe, model = dataset.swarm_recipe, dataset.block["swarm"]["model"]
-    return [Training("swarm", model, name, recipe) for name in dataset.groups["swarm"]]
+    names = dataset.groups["swarm"] if part is None else swarm_part(dataset, str(part))
+    return [Training("swarm", model, name, recipe, part) for name in names]
 
 
 def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
@@ -143,7 +150,7 @@ def report_of(dataset: Dataset, training: Training) -> str:
     """The file with a training's cost."""
     folder, model = dataset.folder, training.model
     if training.what == "swarm":
-        return f"{folder}/swarm/{model}/runs.parquet"
+        return f"{folder}/swarm/{model}/{f'{training.part}/' if training.part else ''}runs.parquet"
     kind = "runs" if training.what == "pretraining" else "reweighting"
     return f"{folder}/{kind}/{model}/{training.name}/run.json"
 

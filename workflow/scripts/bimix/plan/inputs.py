@@ -25,6 +25,11 @@ def swarm_part(dataset: Dataset, part: str) -> list[str]:
     return dataset.groups["swarm"][(int(part) - 1) * together : int(part) * together]
 
 
+def losses(dataset: Dataset, model: str, group: str) -> list[str]:
+    """The losses of each run of a group."""
+    return [dataset.losses(run, group) for run in dataset.runs(group, model)]
+
+
 def compared_tokens(dataset: Dataset) -> int | str:
     """Tokens of a run of the model under `compare`; `none` where it was trained elsewhere."""
     return "none" if dataset.observed else dataset.run_tokens(dataset.large)

@@ -39,7 +39,7 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_commands, "/models ?training ?simulate_epochs"),
     (text.check_schedules, "training /training"),
     (mixtures.check_swarms, f"{KNOWN} swarm domains"),
-    (mixtures.check_search, "search groups held_out optimum"),
+    (mixtures.check_search, "search groups held_out optimum ?swarm"),
     (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),

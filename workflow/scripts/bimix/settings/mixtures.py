@@ -4,6 +4,7 @@ of the runs that laws are fitted to, and of tables of losses measured elsewhere.
 
 import contextlib
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,6 +39,13 @@ def check_search(scope: Scope) -> Faults:
         if is_optimum(name) or name in (*BEST, *search_names(scope.own)):
             yield ("search", "start", number), f"{name!r} is found by runs: a search starts before them."
     law, start, recipe = LAWS[search.law], len(search.start), scope.recipe(optimum.model)
+    drawn = scope.swarm_recipe() if block.swarm and block.swarm.model in (optimum.models or [optimum.model]) else None
+    plain = drawn and scope.recipe(block.swarm.model)
+    own = ", ".join(sorted(key for key in drawn if drawn[key] != plain.get(key))) if plain else ""
+    for number, name in enumerate(search.start):
+        if own and re.fullmatch(r"swarm_\d+", name):
+            sentence = f"runs of the swarm have their own {own} under `swarm/training`, and a search's runs those of"
+            yield ("search", "start", number), f"{sentence} {block.swarm.model}: they cannot be compared."
     if counts_runs(search.budget) and search.budget <= start:
         yield "search/budget", f"{search.budget:g} runs in all are spent by the {start} of `start`: allow more."
     if start < (least := law.least_runs(len(block.domains or ())) if law.refuses_few else 2):
