@@ -23,7 +23,7 @@ ROOMS = {
     "reweighting": (472, "model training"),
     "optimum": (2224, "mixtures observations transfer laws"),
     "judge": (1742, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2300, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2325, "mixtures observations transfer laws plan optimum judge"),
     "exports": (643, "corpus mixtures plan"),
     "downstream": (735, "corpus model training"),
     "results": (2176, "corpus mixtures observations transfer laws plan training optimum judge exports"),

@@ -37,6 +37,27 @@ def test_kriging_goes_through_runs_without_noise_and_is_unknown_far_away() -> No
     assert np.abs(noisy.mean(START)).max() < 0.6 * np.abs(values).max()  # a lucky run is shrunk
 
 
+@pytest.mark.parametrize("pools", [None, {"code": 300.0, "law": 500.0, "web": 1e6}])
+def test_the_jackknife_of_a_gain_is_that_of_the_gains_without_each_run(pools) -> None:
+    """Law, kriging and both of the runs that are left, read at the same run."""
+    observed, one, other = runs(START, 0.01), START[0], np.array([0.2, 0.5, 0.3])
+    fitted, objective = laws.fit("transfer", observed), Objective(weights={"law": 1, "web": 2})
+    read = {"tokens": 1000.0 if pools else None, "pools": pools}
+
+    def search(law: dict, rows: list[int], errors=None) -> Search:
+        goal = Goal(laws.at_run(law, **read), 100, objective)
+        return Search(goal, law, observed.take(rows), np.zeros(3), np.ones(3), 0.01, errors)
+
+    whole = search(fitted, list(range(5)))
+    left = whole.law.errors
+    gains = [search(law, [n for n in range(5) if n != run], left) for run, law in enumerate(left.refitted)]
+    gains = np.array([each.gain(one, other)[0] for each in gains])
+    expected = np.sqrt(4 / 5 * ((gains - gains.mean()) ** 2).sum())
+    assert whole.jackknife(one, other) == pytest.approx(expected, rel=1e-9) and expected > 1e-4
+    assert whole.jackknife(one, one) == 0
+    assert search(fitted, [0, 1]).jackknife(one, other) == 0  # too few to leave one out
+
+
 def test_slopes_are_those_of_the_means() -> None:
     search = search_of(runs(START), weights={"law": 2, "web": 1})
     at = np.array([0.3, 0.45, 0.25])

@@ -177,7 +177,8 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     posterior = SimpleNamespace(
         observed=SimpleNamespace(parameters=None),
         posterior=lambda rows: (np.array([level(one) for one in rows]), None),
-        gain=lambda before, after: (-np.expm1(level(after) - level(before)), deviation),
+        gain=lambda before, after: (-np.expm1(level(after) - level(before)), 0.6 * deviation),
+        jackknife=lambda before, after: 0.8 * deviation,
         goal=SimpleNamespace(excess=lambda one: np.zeros(1)),
         seen=SimpleNamespace(names=list(levels)),
     )

@@ -115,6 +115,7 @@ class LeftOut:
     predicted: np.ndarray  # (n, d), each run by the refit without it
     proportions: np.ndarray  # (n, m) of the runs
     shortened: tuple[Shortened, ...] = ()  # none where the runs have no evaluations to leave out
+    without: tuple[np.ndarray, ...] = ()  # names of the mixtures that each refit lacks
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Standard deviation (d,) of log(observed / predicted), and its degrees of freedom.
@@ -245,7 +246,9 @@ def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = Fals
         rows = np.nonzero(groups == group)[0]
         predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
     shortened = shortened_fits(fitted, observed, base) if ahead or step > observed.steps[-1] else ()
-    return LeftOut(fitted, refitted, int(observed.steps[at]), truth, predicted, observed.proportions, shortened)
+    without = tuple(np.array(observed.mixtures)[groups == group] for group in range(count))
+    step = int(observed.steps[at])
+    return LeftOut(fitted, refitted, step, truth, predicted, observed.proportions, shortened, without)
 
 
 def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) -> tuple[Shortened, ...]:

@@ -31,6 +31,7 @@ NOISES = (0.5, 1.0, 2.0)  # times the noise that is known or usual
 FLOOR = 1e-6  # of a share, where its root has no slope
 SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging for the voice of shares
 MISSED = 10.0  # what a missed constraint adds to a log objective, and again for its size
+AT_RUN = ("run", "epochs_of_share")  # what reading a law at a run sets in its coefficients
 FEWEST, UNKNOWN = 3, 0.1  # runs that can be left out; what a law is taken to miss with fewer
 
 
@@ -133,7 +134,7 @@ class Law:
         columns = [fitted["loss_domains"].index(name) for name in goal.names]
         predicted = goal.combined(_end(goal, observed, predict_runs(fitted, observed))[:, columns])
         residuals = seen.levels - np.log(predicted)
-        self.left = _misfit(goal, fitted, observed, left)
+        self.errors, self.left = _misfit(goal, fitted, observed, left)
         self.kriged = kriged(seen.shares, residuals, self.left, noise, observed.runs)
 
     def level(self, shares: np.ndarray) -> np.ndarray:
@@ -259,6 +260,29 @@ class Posterior:
         new = np.linalg.norm(self.law.new(np.stack([reference, shares])))
         return float(-np.expm1(mean[1] - mean[0])), float(np.hypot(self.law.kriged.difference(reference, shares), new))
 
+    @cached_property
+    def _without(self) -> list[Law]:
+        """The law at the requested run and its kriging, without each left-out run or group."""
+        found, errors, run = [], self.law.errors, self.goal.fitted
+        for refit, names in zip(errors.refitted, errors.without, strict=True) if errors else ():
+            rows = np.flatnonzero(~np.isin(self.observed.mixtures, names))
+            own = {
+                name: values
+                | {key: run["coefficients"][name][key] for key in AT_RUN if key in run["coefficients"][name]}
+                for name, values in refit["coefficients"].items()
+            }
+            goal = Goal(run | {"coefficients": own}, self.goal.step, self.goal.objective)
+            seen = replace(self.seen, shares=self.seen.shares[rows], levels=self.seen.levels[rows])
+            found.append(Law(goal, refit, self.observed.take(rows), seen, self.noise, errors))
+        return found
+
+    def jackknife(self, reference: np.ndarray, shares: np.ndarray) -> float:
+        """The jackknife deviation of a `gain` over the runs, by law and kriging; 0 with fewer runs
+        than can be left out.
+        """
+        means = np.array([one.level(np.stack([reference, shares])) for one in self._without])
+        return float(np.sqrt((len(means) - 1) * np.var(-np.expm1(means[:, 1] - means[:, 0])))) if len(means) else 0.0
+
     def expected_gain(self, shares: np.ndarray) -> np.ndarray:
         """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the posterior;
         the constraints count that the law says they break, and that the best run was seen to.
@@ -321,15 +345,15 @@ def _end(goal: Goal, observed: Observations, losses: np.ndarray) -> np.ndarray:
     return losses[:, int(at[0]) if len(at) else -1]
 
 
-def _misfit(goal: Goal, fitted: dict, observed: Observations, left: LeftOut | None) -> float:
-    """The error of a law on runs that it was not fitted to: the root mean square of log(measured /
-    predicted) objectives of runs left out; with fewer than three runs a tenth.
+def _misfit(goal: Goal, fitted: dict, observed: Observations, left: LeftOut | None) -> tuple[LeftOut | None, float]:
+    """The errors of a law on left-out runs, and the root mean square of log(measured / predicted)
+    objectives; a tenth with fewer than three runs.
     """
     if left is None and len(set(observed.mixtures)) >= FEWEST:
         left = left_out(fitted, observed, goal.step)
     if left is None:
-        return UNKNOWN
+        return None, UNKNOWN
     columns = [fitted["loss_domains"].index(name) for name in goal.names]
     gaps = np.subtract(*(np.log(goal.combined(one[:, columns])) for one in (left.observed, left.predicted)))
     gaps = gaps[np.isfinite(gaps)]
-    return float(np.sqrt(np.mean(gaps**2))) if len(gaps) else UNKNOWN
+    return left, float(np.sqrt(np.mean(gaps**2))) if len(gaps) else UNKNOWN

@@ -62,6 +62,7 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
     if name == best:
         return f"no searched mixture is better than {best}, a rule that needs no search"
     gain, deviation = posterior.gain(hand[best], shares)
+    deviation = np.hypot(deviation, posterior.jackknife(hand[best], shares))  # kriging takes the law as known
     width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
     said = f"{100 * gain:.2f} % ({100 * (gain - width):.2f} to {100 * (gain + width):.2f}, {100 * LEVEL:.0f} %) below"
     if gain > width:
