@@ -236,7 +236,7 @@ def test_the_table_has_shares_tokens_and_epochs(tmp_path: Path, capsys) -> None:
     exported(tmp_path, "nanotron", mixture, domains, 6e9, sequence_length=1000)
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        ["domain", "share", "run", "tokens", "unique", "tokens", "epochs"],
+        ["domain", "proportion", "run", "tokens", "unique", "tokens", "epochs"],
         ["books", "0.200000", "1.2e+09", "-", "-"],
         ["web", "0.500000", "3e+09", "2e+09", "1.5"],
         ["wiki", "0.300000", "1.8e+09", "3e+08", "6"],

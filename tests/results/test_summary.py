@@ -56,12 +56,12 @@ def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
         measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0)).filter(pl.col("step") == 400)), Criterion("baseline")
     )
     text = "\n".join(sections.compared(judged, "larger"))
-    assert "steps needed" not in text and "share" not in text and "400" not in text
+    assert "steps to match" not in text and "ratio" not in text and "400" not in text
     assert "? the noise of a run is not known" in text
     table = comparison_table(judged)
     assert table["steps_to_reference"].null_count() == table["steps_ratio"].null_count() == 2
     both = compared(measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0))), Criterion("baseline"))
-    assert "steps needed" in "\n".join(sections.compared(both, "larger"))
+    assert "steps to match" in "\n".join(sections.compared(both, "larger"))
 
 
 def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():

@@ -76,15 +76,15 @@ def main(argv: list[str] | None = None) -> None:
     write_json(options.out, {"flops": options.flops, **best, "mixture": mixture, "warnings": warnings})
     for text in warnings:
         print(f"warning: {text}", file=sys.stderr)
-    print(f"{'parameters':>12}  {'tokens':>10}  {'tokens a parameter':>18}  {'objective':>9}  {'to the best':>11}")
+    print(f"{'parameters':>12}  {'tokens':>10}  {'tokens/parameter':>16}  {'objective':>9}  {'% above best':>12}")
     for times in SHOWN:
         log_parameters = float(np.log(best["parameters"] * times))
         if log_parameters < low:
             continue
         one = best if times == 1 else at(log_parameters)
         print(
-            f"{one['parameters']:12.4g}  {one['tokens']:10.4g}  {one['tokens'] / one['parameters']:18.3g}"
-            f"  {one['objective']:9.4f}  {100 * (one['objective'] / best['objective'] - 1):+9.2f} %"
+            f"{one['parameters']:12.4g}  {one['tokens']:10.4g}  {one['tokens'] / one['parameters']:16.3g}"
+            f"  {one['objective']:9.4f}  {100 * (one['objective'] / best['objective'] - 1):+12.2f}"
         )
 
 

@@ -113,8 +113,8 @@ def solve(options: argparse.Namespace, found: Answer, observed: Observations, pa
         lines += ["", *sections.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
     promises = [one.promise for one in found.fits.values() if one.promise]
     rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
-    lines += ["", "The laws, by their errors on runs left out", ""]
-    lines += table(["law", "error %", "its optimum", "upper 80 % end"], rows)
+    lines += ["", "The laws, by their errors on left-out runs", ""]
+    lines += table(["law", "left-out error %", "predicted optimum", "upper 80 % end"], rows)
     for name, why in found.refused:
         lines += paragraph(f"{name}: {why}", "  ", "    ")
     return lines

@@ -115,8 +115,8 @@ def _unread(export: Export) -> list[str]:
 
 
 def overview(stages: Sequence[Export]) -> str:
-    """A table of the shares (of each stage), tokens and epochs of the whole run."""
-    titles = ["share"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
+    """A table of proportions (by stage), tokens and epochs of the whole run."""
+    titles = ["proportion"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
     rows = [("domain", *titles, "run tokens", "unique tokens", "epochs")]
     for name in sorted({name for stage in stages for name in stage.shares}):
         own = [stage for stage in stages if name in stage.shares]

@@ -100,27 +100,26 @@ def fitted_to(law: dict, model: str, place: str) -> list[str]:
 
 
 def laws(scores: pl.DataFrame) -> list[str]:
-    """The laws on the same rows: numbers fitted, errors in percent, rank correlation."""
+    """The laws on the same rows: coefficients, errors in percent, rank correlation."""
     columns = ("extrapolation_percent", "held_out_percent", "left_out_percent", "left_out_spearman")
     rows = [
         [
             row["law"],
             *("-" if row[name] is None else f"{row[name]:,}" for name in ("coefficients", "runs")),
             *("-" if row[name] is None or row[name] != row[name] else f"{row[name]:.2f}" for name in columns),
-            "refused" if row["coefficients"] is None else row["note"] or "",
         ]
         for row in scores.iter_rows(named=True)
     ]
-    header = ["law", "numbers", "runs", "last %", "new %", "left %", "order", ""]
-    lines = table(header, rows, ragged=(0, 7))
-    for row in scores.filter(pl.col("coefficients").is_null()).iter_rows(named=True):
+    header = ["law", "coefs", "runs", "last step %", "held out %", "left out %", "rho"]
+    lines = table(header, rows)
+    for row in scores.filter(pl.col("note").is_not_null()).iter_rows(named=True):
         lines += paragraph(f"{row['law']}: {row['note']}", "  ", "    ")
-    note = "mean error of: the last step of a run; mixtures held out; mixtures left out of the fit, and Spearman's correlation of these"
+    note = "mean relative errors of a run's last step, held-out mixtures and mixtures left out of the fit; Spearman's rho of the latter"
     return lines + paragraph(note, "  ", "  ")
 
 
 def compared(judged: Comparison, title: str) -> list[str]:
-    """How runs ended: the best and the reference, and when each gets to the reference's end."""
+    """The final losses of the best runs and the reference, and the steps to match the latter."""
     reference, order = judged.criterion.reference, judged.ranked()
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
@@ -138,14 +137,14 @@ def compared(judged: Comparison, title: str) -> list[str]:
             cells += ["-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"]
         rows.append(cells)
     broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
-    header = ["mixture", "worst ratio" if minimax else "average", f"% to {cut(reference, 12)}", *broken]
-    header += ["worst domain", *(["steps needed", "share"] if curves else [])]
+    header = ["mixture", "worst ratio" if minimax else "average", f"% vs {cut(reference, 12)}", *broken]
+    header += ["worst domain", *(["steps to match", "ratio"] if curves else [])]
     lines = table(header, rows, ragged=(0, 3 + len(broken)))
     left = len(order) - len(shown)
     notes = [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
     notes += ["* significant"] if any("*" in row[2] for row in rows) else []
     notes += ["? the noise of a run is not known"] if judged.noise is None else []
-    notes += [f"steps needed to get where {reference} ends, and their share"] if curves else []
+    notes += [f"steps to match the final average of {reference}, and their ratio to its steps"] if curves else []
     return [*paragraph(title), "", *lines, *(paragraph("; ".join(notes), "  ", "  ") if notes else [])]
 
 

@@ -17,7 +17,7 @@ SILENT = 600  # seconds without a word after which a run on another machine is t
 PROCESSES = Path("/proc")
 BAR = 20  # characters of a whole bar
 STATES = ("failed", "running", "stopped", "killed", "waiting", "finished")  # most urgent first
-HEADER = ["run", "", "step", "", "tokens/s", "left", "loss"]
+HEADER = ["run", "", "step", "", "tokens/s", "time left", "loss"]
 FAULT = re.compile(r"error: |^\w+(Error|Exception)\b")
 
 
