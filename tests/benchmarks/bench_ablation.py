@@ -7,20 +7,14 @@ part: its error without it over that with it, for each table and number of runs,
 mean of the cells with its standard error. Known laws are those of tests/laws/known.py.
 """
 
-import argparse
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from unittest.mock import patch
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 from laws.known import STEPS, mixtures, observe, with_transfer
 from public_tables import mixing_laws, olmix, regmix
 
@@ -29,7 +23,7 @@ from bimix.laws import transfer
 from bimix.observations.observations import Observations, read_observations
 from bimix.transfer import choice, mixing
 
-OWN = Path(__file__).parents[2] / "resources" / "observations" / "proof"
+OWN = bench.ROOT / "resources" / "observations" / "proof"
 SAVED = (10_000, 13_000, 14_000, 16_000, 24_000, 27_000, 30_000)  # of Ye et al.'s runs
 MOST_NEW = 128
 
@@ -98,12 +92,10 @@ def error(part: Part, runs: Observations, shares: np.ndarray, truth: np.ndarray)
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the public runs")
+    parser = bench.parser(__doc__, "folder", draws=2)
     parser.add_argument("--without", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tables", nargs="+", help="of these alone")
     parser.add_argument("--counts", nargs="+", type=int, default=[8, 16, 32], help="of runs that are fitted")
-    parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--first", type=int, default=0, help="draw")
     options = parser.parse_args(argv)
     sets, whole = tables(options.folder) | {"known": None}, {}

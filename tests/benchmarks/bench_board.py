@@ -8,19 +8,14 @@ regmix/, mixinglaws/, olmix/, repetition/ (resources/reproductions/public_tables
 draw.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import bench
 import numpy as np
 import polars as pl
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 from public_tables import mixing_laws, olmix, regmix, repetition, sizes
 
 from bimix.errors import InputError
@@ -115,7 +110,7 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
                     rows.append((case.name, law, runs, draw, *[None] * 6, str(refusal)))
             if (scores := by_share(asked)) is not None:
                 rows.append((case.name, "by_share", runs, draw, *scores, 0.0, None))
-    return pl.DataFrame(rows, schema=BOARD, orient="row")
+    return pl.DataFrame(rows, BOARD, orient="row")
 
 
 def _scores(law: str, some: Observations, asked: Observations, ranks_only: bool, covers: bool) -> tuple:
@@ -169,15 +164,12 @@ def table(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser = bench.parser(__doc__, "folder", "--rows", seed=0)
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=list(LAWS))
     parser.add_argument("--cases", nargs="+", default=[""], help="those whose name begins so")
     parser.add_argument("--counts", nargs="+", type=int, help="of runs that are fitted; all without it")
     parser.add_argument("--draws", type=int, default=4, help="of runs, the same for all laws")
     parser.add_argument("--covered", type=int, default=1, help="draws in which intervals are measured too")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rows", type=Path, help="csv")
     options = parser.parse_args(argv)
     chosen = [case for case in cases(options.folder) if case.name.startswith(tuple(options.cases))]
     if not chosen:

@@ -10,15 +10,10 @@ others is taken among the mixtures that keep this by the law. A bound is broken 
 three rose by more at the large model; the gain is the fall of the others there, below 0 a rise.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 import public_tables
 
 from bimix.laws import fitted as laws
@@ -29,10 +24,7 @@ CONFIDENCES = (0.0, 0.5, 1.0)
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--runs", type=int, default=64)
-    parser.add_argument("--draws", type=int, default=30)
+    parser = bench.parser(__doc__, "folder", runs=64, draws=30)
     options = parser.parse_args(argv)
     train, small = (public_tables.regmix(options.folder, split, "1m") for split in ("train", "test"))
     ends = {"1M": small.losses[:, 0], "60M": public_tables.regmix(options.folder, "test", "60m").losses[:, 0]}

@@ -8,16 +8,10 @@ which each way picks some; the law `transfer` is fitted to these and predicts Re
 runs. `regret` is the average loss of the test run that the law calls best, less that of the best.
 """
 
-import argparse
-import sys
 from dataclasses import replace
-from pathlib import Path
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 from bench_few_runs import told
 from public_tables import regmix
 
@@ -31,11 +25,12 @@ OFFERED = 256
 WAYS = ("random", "designed")
 
 
-def designed(shares, count, own, gaps):
+def designed(shares, count, own, gaps, weights=None):
     """As propose_runs.py picks runs of one size before any run."""
     at, one = sensitivity.guessed(shares.shape[1], own, gaps), np.ones(1)
     decided = design.wanted(sizes.at_sizes(at, shares, None, 1))
-    known, weights = sizes.known_at_sizes(at, one, 1.0), np.full(len(own), 1 / len(own))
+    known = sizes.known_at_sizes(at, one, 1.0)
+    weights = np.full(len(own), 1 / len(own)) if weights is None else weights
     slopes = sizes.at_sizes(at, shares, np.zeros(len(shares), dtype=int), 1)
     n = len(slopes)
     offer = design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n))
@@ -54,10 +49,7 @@ def measured(runs, new, gaps):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the public runs")
-    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 32])
-    parser.add_argument("--draws", type=int, default=8)
+    parser = bench.parser(__doc__, "folder", counts=[4, 8, 16, 32], draws=8)
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--prior", action="store_true", help="with the prior from text, in designs and fits")
     options = parser.parse_args(argv)

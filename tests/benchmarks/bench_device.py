@@ -6,14 +6,12 @@
     python tests/benchmarks/bench_device.py
 """
 
-import argparse
-import json
 import platform
 import shutil
 import subprocess
-from pathlib import Path
 
 import accelerate
+import bench
 import torch
 from bench_training import product_flops
 
@@ -21,9 +19,8 @@ QUERY = "name,driver_version,memory.total,power.limit,clocks.max.sm"
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, "--json")
     parser.add_argument("--cpu", action="store_true", help="look at the CPU even where there is a GPU")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
     device = torch.device("cpu" if options.cpu else "cuda")
     found: dict[str, object] = {
@@ -45,8 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         found[f"{name} TFLOP/s"] = product_flops(device, precision) / 1e12
     for name, value in found.items():
         print(f"{name}: {value}")
-    if options.json:
-        options.json.write_text(json.dumps(found), encoding="utf-8")
+    bench.keep(options.json, found)
 
 
 if __name__ == "__main__":

@@ -7,26 +7,20 @@ for `prior` also text, pile22/ and slimpajama7/ (jsonl.zst by domain), and
 tokenizer/20B_tokenizer.json. Each draw fits some runs and looks at the others, at the last step.
 """
 
-import argparse
 import hashlib
 import json
 import re
-import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
+import bench
 import fsspec
 import numpy as np
 import polars as pl
+from public_tables import mixing_laws, regmix
 from scipy.stats import t
 from tokenizers import Tokenizer
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
-from public_tables import mixing_laws, regmix
 
 from bimix.corpus.estimators import cross_entropies, thin
 from bimix.judge.errors import rank_correlation
@@ -51,34 +45,30 @@ def tables(folder) -> dict[str, tuple[Observations, Observations | None]]:
     }
 
 
-def drawn(runs, others, count, draw):
-    order = np.random.default_rng([draw, count]).permutation(len(runs.mixtures))
-    return runs.take(order[:count]), others or runs.take(order[count:])
+def drawn(sets, counts, draws):
+    """(name, number of runs, each draw's runs to fit and to look at), of tables with enough."""
+    for name, (runs, others) in sets.items():
+        for count in counts:
+            if others is not None or len(runs.mixtures) >= count + 4:
+                orders = [np.random.default_rng([draw, count]).permutation(len(runs.mixtures)) for draw in range(draws)]
+                yield name, count, [(runs.take(one[:count]), others or runs.take(one[count:])) for one in orders]
 
 
 def errors(sets, counts, draws):
-    print(
-        "mean relative error of unseen mixtures, %, mean of the draws (worst), and by how much transfer is worse in the worst draw"
-    )
-    for name, (runs, others) in sets.items():
-        both = (runs.proportions > 0).all()
-        for count in counts:
-            if others is None and len(runs.mixtures) < count + 4:
-                continue
-            rows = []
-            for draw in range(draws):
-                fitted, new = drawn(runs, others, count, draw)
-                rows.append(
-                    [
-                        100
-                        * np.nanmean(np.abs(laws.predict(laws.fit(law, fitted), new.proportions, [1]) / new.losses - 1))
-                        for law in (("bimix", "transfer") if both else ("transfer",))
-                    ]
-                )
-            rows = np.array(rows)
-            cells = [f"{mean:5.2f} ({worst:5.2f})" for mean, worst in zip(rows.mean(0), rows.max(0), strict=True)]
-            gap = f"{(rows[:, 1] - rows[:, 0]).max():+.2f}" if both else ""
-            print(f"{name:40s} {count:3d}  {'   '.join(cells)}  {gap}", flush=True)
+    print("mean relative error of unseen mixtures, %, mean of the draws (worst), most by which transfer is worse")
+    for name, count, parts in drawn(sets, counts, draws):
+        both = (sets[name][0].proportions > 0).all()
+        found = [
+            [
+                100 * np.nanmean(np.abs(laws.predict(laws.fit(law, fitted), new.proportions, [1]) / new.losses - 1))
+                for law in (("bimix", "transfer") if both else ("transfer",))
+            ]
+            for fitted, new in parts
+        ]
+        rows = np.array(found)
+        cells = [f"{mean:5.2f} ({worst:5.2f})" for mean, worst in zip(rows.mean(0), rows.max(0), strict=True)]
+        gap = f"{(rows[:, 1] - rows[:, 0]).max():+.2f}" if both else ""
+        print(f"{name:40s} {count:3d}  {'   '.join(cells)}  {gap}", flush=True)
 
 
 # Files of text by what the tables call them, letters and digits only.
@@ -138,67 +128,48 @@ def told(folder, runs, trained_on, cache):
 def prior(sets, counts, draws, folder):
     """`transfer` without a prior, with that of the text, and with one of permuted domains."""
     print("error of unseen mixtures, %, mean (worst draw), Spearman x 100: without prior, with it, with a wrong one")
-    cache = {}
-    for name, (runs, others) in sets.items():
-        if "no zeros" in name:
-            continue
+    cache, asked = {}, {name: one for name, one in sets.items() if "no zeros" not in name}
+    for name, count, parts in drawn(asked, counts, draws):
+        runs, rows = sets[name][0], []
         entropies = told(folder, runs, "pile22" if name.startswith("RegMix") else "slimpajama7", cache)
         own = [runs.domains.index(domain) if domain in runs.domains else -1 for domain in runs.loss_domains]
-        for count in counts:
-            rows = []
-            for draw in range(draws):
-                fitted, new = drawn(runs, others, count, draw)
-                order = np.random.default_rng(draw).permutation(len(runs.domains))
-                row = []
-                for gaps in (None, centred(entropies, own), centred(entropies[:, order], own)):
-                    guess = laws.predict(laws.fit("transfer", replace(fitted, gaps=gaps)), new.proportions, [1])[:, 0]
-                    truth = new.losses[:, 0]
-                    row.append((100 * np.nanmean(np.abs(guess / truth - 1)), rank_correlation(truth, guess).mean()))
-                rows.append(row)
-            rows = np.array(rows)
-            cells = [
-                f"{mean:5.2f} ({worst:5.2f}) {100 * rank:5.1f}"
-                for (mean, rank), (worst, _) in zip(rows.mean(0), rows.max(0), strict=True)
-            ]
-            print(f"{name:40s} {count:3d}  {'   '.join(cells)}", flush=True)
+        for draw, (fitted, new) in enumerate(parts):
+            order = np.random.default_rng(draw).permutation(len(runs.domains))
+            row = []
+            for gaps in (None, centred(entropies, own), centred(entropies[:, order], own)):
+                guess = laws.predict(laws.fit("transfer", replace(fitted, gaps=gaps)), new.proportions, [1])[:, 0]
+                truth = new.losses[:, 0]
+                row.append((100 * np.nanmean(np.abs(guess / truth - 1)), rank_correlation(truth, guess).mean()))
+            rows.append(row)
+        cells = [
+            f"{mean:5.2f} ({worst:5.2f}) {100 * rank:5.1f}"
+            for (mean, rank), (worst, _) in zip(np.mean(rows, axis=0), np.max(rows, axis=0), strict=True)
+        ]
+        print(f"{name:40s} {count:3d}  {'   '.join(cells)}", flush=True)
 
 
 def coverage(sets, counts, draws):
     """Coverage of 90 % intervals on new runs, %: losses (least, most), averages, gains."""
     print("inside 90 % intervals by left-out runs: losses (domains), average, gain")
-    for name, (runs, others) in sets.items():
-        for count in counts:
-            if others is None and len(runs.mixtures) < count + 4:
-                continue
-            inside = {"loss": [], "average_loss": [], "gain": []}
-            for draw in range(draws):
-                fitted, new = drawn(runs, others, count, draw)
-                new = new.take(np.arange(min(len(new.mixtures), 64)))
-                document = laws.fit("transfer", fitted)
-                spread = left_out(document, fitted, 1)
-                mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
-                m = len(new.domains)
-                sought = Sought(document, 1, Objective(), np.zeros(m), np.ones(m))
-                table = intervals(sought, 0.9, mixtures, None, spread)
-                table = table.filter(pl.col("quantity") != "optimum_average_loss")
-                for quantity, truth in (
-                    ("loss", new.losses[:, 0]),
-                    ("average_loss", new.losses[:, 0].mean(1)[:, None]),
-                ):
-                    low, high = (
-                        table.filter(pl.col("quantity") == quantity)[end].to_numpy().reshape(truth.shape)
-                        for end in ("low", "high")
-                    )
-                    inside[quantity].append((low <= truth) & (truth <= high))
-                guess = table.filter(pl.col("quantity") == "average_loss")["estimate"].to_numpy()
-                inside["gain"].append(gains_inside(spread, guess, new))
-            each = np.concatenate(inside["loss"]).mean(axis=0)
-            gain = f"{100 * np.mean(np.concatenate(inside['gain'])):4.0f}"
-            print(
-                f"{name:40s} {count:3d}  {100 * each.mean():4.0f} ({100 * each.min():3.0f} to {100 * each.max():3.0f})  "
-                f"{100 * np.mean(np.concatenate(inside['average_loss'])):4.0f}  {gain}",
-                flush=True,
-            )
+    for name, count, parts in drawn(sets, counts, draws):
+        inside = {"loss": [], "average_loss": [], "gain": []}
+        for fitted, others in parts:
+            new = others.take(np.arange(min(len(others.mixtures), 64)))
+            document = laws.fit("transfer", fitted)
+            spread, m = left_out(document, fitted, 1), len(new.domains)
+            mixtures = dict(zip(map(str, range(len(new.mixtures))), new.proportions, strict=True))
+            table = intervals(Sought(document, 1, Objective(), np.zeros(m), np.ones(m)), 0.9, mixtures, None, spread)
+            truths = {"loss": new.losses[:, 0], "average_loss": new.losses[:, 0].mean(1)[:, None]}
+            for quantity, truth in truths.items():
+                own = table.filter(pl.col("quantity") == quantity)
+                low, high = (own[end].to_numpy().reshape(truth.shape) for end in ("low", "high"))
+                inside[quantity].append((low <= truth) & (truth <= high))
+            guess = table.filter(pl.col("quantity") == "average_loss")["estimate"].to_numpy()
+            inside["gain"].append(gains_inside(spread, guess, new))
+        each = 100 * np.concatenate(inside["loss"]).mean(axis=0)
+        mean, gain = (100 * np.mean(np.concatenate(inside[one])) for one in ("average_loss", "gain"))
+        held = f"{each.mean():4.0f} ({each.min():3.0f} to {each.max():3.0f})"
+        print(f"{name:40s} {count:3d}  {held}  {mean:4.0f}  {gain:4.0f}", flush=True)
 
 
 def gains_inside(left, guess, new):
@@ -215,29 +186,21 @@ def curse(sets, counts, draws):
     print(
         "gain of the best predicted of the other runs over their mean, % of the loss: predicted, measured, ratio of the means"
     )
-    for name, (runs, others) in sets.items():
-        for count in counts:
-            rows = []
-            if others is None and len(runs.mixtures) < count + 4:
-                continue
-            for draw in range(draws):
-                fitted, new = drawn(runs, others, count, draw)
-                equal = np.ones(new.losses.shape[2])
-                document = laws.fit("transfer", fitted)
-                guess = average(laws.predict(document, new.proportions, [1])[:, 0], equal)
-                truth = average(new.losses[:, 0], equal)
-                best = guess.argmin()
-                rows.append((1 - guess[best] / guess.mean(), 1 - truth[best] / truth.mean()))
-            predicted, measured = 100 * np.mean(rows, axis=0)
-            print(f"{name:40s} {count:3d}  {predicted:5.2f}  {measured:5.2f}  {measured / predicted:5.2f}", flush=True)
+    for name, count, parts in drawn(sets, counts, draws):
+        rows = []
+        for fitted, new in parts:
+            equal = np.ones(new.losses.shape[2])
+            guess = average(laws.predict(laws.fit("transfer", fitted), new.proportions, [1])[:, 0], equal)
+            truth = average(new.losses[:, 0], equal)
+            best = guess.argmin()
+            rows.append((1 - guess[best] / guess.mean(), 1 - truth[best] / truth.mean()))
+        predicted, measured = 100 * np.mean(rows, axis=0)
+        print(f"{name:40s} {count:3d}  {predicted:5.2f}  {measured:5.2f}  {measured / predicted:5.2f}", flush=True)
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the public runs")
+    parser = bench.parser(__doc__, "folder", counts=[4, 8, 16, 30], draws=8)
     parser.add_argument("tables", nargs="+", choices=["errors", "prior", "coverage", "curse"])
-    parser.add_argument("--counts", type=int, nargs="+", default=[4, 8, 16, 30])
-    parser.add_argument("--draws", type=int, default=8)
     options = parser.parse_args(argv)
     sets = tables(options.folder)
     for table in options.tables:

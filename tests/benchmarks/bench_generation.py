@@ -12,20 +12,16 @@ is read or written. Prompts have lengths as one-shot questions do; OMP_NUM_THREA
 on a CPU.
 """
 
-import argparse
 import json
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import numpy as np
 import torch
-import yaml
 from safetensors.numpy import save_file
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
@@ -33,25 +29,17 @@ from bimix.model.export import neox_config, neox_weights
 from bimix.model.generation import generate, plan_batches
 from bimix.model.transformer import Shape, Transformer
 
-ROOT = Path(__file__).parents[2]
-
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", required=True, help="an entry of `models` in workflow/defaults.yaml")
-    parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
+    parser = bench.parser(__doc__, "--cpu", "--json", "--model", "--vocabulary", "--precision", "--rounds")
     parser.add_argument("--items", type=int, required=True, help="prompts of one round")
     parser.add_argument("--lengths", type=int, nargs=2, default=[30, 90], help="tokens of a prompt, from and to")
     parser.add_argument("--new-tokens", type=int, default=20)
     parser.add_argument("--cache-tokens", type=int, default=16384, help="tokens whose keys and values exist at once")
-    parser.add_argument("--precision", choices=["no", "bf16"], default="no")
     parser.add_argument("--graphs", action="store_true", help="replay our step between two tokens as a CUDA graph")
-    parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side, in turn; medians are printed")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
 
-    config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
+    config = bench.shipped()
     device = torch.device("cpu" if options.cpu or not torch.cuda.is_available() else "cuda")
     dtype = torch.bfloat16 if options.precision == "bf16" else torch.float32
     shape = Shape(**config["models"][options.model]["shape"], vocabulary=options.vocabulary)
@@ -92,10 +80,9 @@ def main(argv: list[str] | None = None) -> None:
     print(f"ratio         {statistics.median(ratios):10.2f}   {min(ratios):.2f} to {max(ratios):.2f}")
     same = sum(answers["bimix"][item] == answers["transformers"][item] for item in range(options.items))
     print(f"same answers  {same} of {options.items}")
-    if options.json:
-        numbers = {f"{name} items/s": options.items / statistics.median(values) for name, values in seconds.items()}
-        numbers |= {"times transformers": statistics.median(ratios), "same answers": same / options.items}
-        options.json.write_text(json.dumps(numbers), encoding="utf-8")
+    numbers = {f"{name} items/s": options.items / statistics.median(values) for name, values in seconds.items()}
+    numbers |= {"times transformers": statistics.median(ratios), "same answers": same / options.items}
+    bench.keep(options.json, numbers)
 
 
 def as_transformers(model: Transformer, context: int) -> PreTrainedModel:

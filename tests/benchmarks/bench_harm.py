@@ -12,20 +12,15 @@ Columns: `signed`; as `metrics`, with a linear member; LightGBM; and a `stand-in
 - sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its ridge by cross-validation for each loss domain.
 """
 
-import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from scipy.optimize import nnls
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
+import bench
 import made_metrics
+import numpy as np
 from print_rows import in_order
 from public_tables import from_wide, olmix
+from scipy.optimize import nnls
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
@@ -100,14 +95,13 @@ def line(name, rows):
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, first=0)
     parser.add_argument("what", choices=["made", "olmix"])
     parser.add_argument("folder", type=Path, nargs="?", help="of the public runs")
     parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=range(100, 104))
     parser.add_argument("--tables", nargs="+")
     parser.add_argument("--counts", type=int, nargs="+", help="of runs that are fitted, of public tables")
-    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
     options = parser.parse_args(argv)
     print("error, Spearman by loss, of the mean: " + ", ".join(options.ways))

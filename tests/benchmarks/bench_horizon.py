@@ -6,13 +6,10 @@ made curve that is not quite of any law's form, fitted to four steps, noise 0.4 
 a ninth mixture, at so many times the last step.
 """
 
-import argparse
 import sys
-from pathlib import Path
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
@@ -49,8 +46,7 @@ def held(law: str, seed: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=14)
+    parser = bench.parser(__doc__, draws=14)
     options = parser.parse_args(argv)
     print(f"{'law':9s} {'times the last step':>20s} {'holds':>6s} {'half width, %':>14s}")
     for law in ("bimix", "transfer"):

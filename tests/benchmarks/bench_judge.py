@@ -5,18 +5,14 @@ python tests/benchmarks/bench_judge.py recommend 100 110   # laws 100 to 109: re
 python tests/benchmarks/bench_judge.py leads 1000          # draws a cell: shares of leads seen
 """
 
-import argparse
 import contextlib
 import io
 import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import made_laws
 import numpy as np
 import polars as pl
@@ -26,7 +22,7 @@ from bimix.judge.noise import best_quantile, levels
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__)
     parser.add_argument("what", choices=["recommend", "leads"])
     parser.add_argument("numbers", nargs="+", type=int)
     options = parser.parse_args()

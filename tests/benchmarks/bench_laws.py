@@ -18,10 +18,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 import public_tables
 
 from bimix.judge.errors import rank_correlation, relative_error
@@ -121,7 +117,7 @@ def regmix(folder, learning=None):
                 flush=True,
             )
     if learning:
-        pl.DataFrame(lines, schema=LEARNING, orient="row").write_csv(learning)
+        pl.DataFrame(lines, LEARNING, orient="row").write_csv(learning)
 
 
 if __name__ == "__main__":

@@ -6,16 +6,13 @@ Runs are made by a law with transfer and 0.3 % noise, half of their proportions 
 on. Each case is fitted in a process of its own, whose peak memory is that of all it imports too.
 """
 
-import argparse
 import multiprocessing
 import resource
 import sys
-from pathlib import Path
 from time import process_time
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix.laws import fitted as laws
 from bimix.laws.transfer import own_domains
@@ -82,7 +79,7 @@ def measure(case: str) -> None:
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     for case in parser.parse_args(argv).cases:
         process = multiprocessing.get_context("spawn").Process(target=measure, args=(case,))

@@ -23,11 +23,11 @@ import sys
 import time
 from pathlib import Path
 
+import bench
 import polars as pl
 import psutil
 import yaml
 
-ROOT = Path(__file__).parents[2]
 NAME, MODEL = "paper", "1B"
 RUN = f"results/{NAME}/runs/{MODEL}/baseline"
 FILES = ("model.safetensors", "losses.parquet")
@@ -35,14 +35,13 @@ POLL_SECONDS = 0.05
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, "--json")
     parser.add_argument("--corpus", required=True, help="glob of JSON lines in the Pile's format")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--folder", type=Path, required=True, help="of the dataset; emptied first")
     parser.add_argument("--shape", type=json.loads, help="layers, width and heads instead of the shipped ones")
     parser.add_argument("--sequence-length", type=int, default=128, help="tokens of a row (128; the paper: 1,024)")
     parser.add_argument("--rows", type=int, default=2, help="of a batch (2; the paper: 512)")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
     folder = options.folder.resolve()
     shutil.rmtree(folder, ignore_errors=True)
@@ -70,25 +69,19 @@ def main(argv: list[str] | None = None) -> None:
     if other or not exported:
         sys.exit(f"the resumed run has other bytes: {other}" if exported else "nothing was exported")
     losses = pl.read_parquet(run / "losses.parquet")
-    domains = len(shipped()["datasets"]["pile"]["domains"])
+    domains = len(bench.shipped()["datasets"]["pile"]["domains"])
     if sorted(losses["step"].unique()) != [1, 2] or losses.height != 2 * domains:
         sys.exit(f"{losses.height} losses are not one of {domains} domains after 1 and 2 updates")
     last = losses.group_by("step").agg(pl.col("loss").mean()).sort("step")["loss"]
     numbers |= {"first loss": last[0], "last loss": last[-1], "files of equal bytes": len(FILES) + len(exported)}
     for name, value in numbers.items():
         print(f"{name:21} {value:10.3f}")
-    if options.json:
-        options.json.write_text(json.dumps(numbers), encoding="utf-8")
-
-
-def shipped() -> dict:
-    """The shipped defaults."""
-    return yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
+    bench.keep(options.json, numbers)
 
 
 def configure(options: argparse.Namespace) -> dict:
     """The shipped dataset `pile` with this corpus and two updates of 1B on one thread."""
-    defaults = shipped()
+    defaults = bench.shipped()
     dataset = defaults["datasets"]["pile"]
     corpus = str(Path(options.corpus).absolute())
     dataset["corpus"] |= {"train": corpus, "validation": {"share": 0.05}, "cut_characters": 4000}
@@ -104,7 +97,14 @@ def configure(options: argparse.Namespace) -> dict:
 
 
 def command(target: str) -> list[str]:
-    words = ["-s", str(ROOT / "Snakefile"), "--cores", "1", "--workflow-profile", str(ROOT / "profiles/default")]
+    words = [
+        "-s",
+        str(bench.ROOT / "Snakefile"),
+        "--cores",
+        "1",
+        "--workflow-profile",
+        str(bench.ROOT / "profiles/default"),
+    ]
     return [sys.executable, "-m", "snakemake", *words, "--quiet", "--", target]
 
 

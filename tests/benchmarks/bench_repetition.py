@@ -6,15 +6,10 @@ wikipedia_fineweb_124M.csv (54 runs of a 124M model on FineWeb and a pool of Wik
 are in pools.
 """
 
-import argparse
-import sys
-from pathlib import Path
-
+import bench
 import numpy as np
 import polars as pl
 from scipy.interpolate import CubicSpline
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
@@ -54,8 +49,7 @@ def ask(rows: pl.DataFrame, horizon: int, parts: bool, form: str) -> tuple[float
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the public runs")
+    parser = bench.parser(__doc__, "folder")
     options = parser.parse_args(argv)
     rows = pl.read_csv(options.folder / "wikipedia_fineweb_124M.csv")
     print("form, fitted with runs on parts of the pool, horizon: best share (measured), regret %, misfit of the fit %")

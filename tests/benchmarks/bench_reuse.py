@@ -19,20 +19,14 @@ first table, the least floor with which 90 % intervals hold 90 % is reported on 
 python tests/benchmarks/bench_reuse.py path/with/all/data --draws 4 --domains 4
 """
 
-import argparse
 import json
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
+import bench
 import numpy as np
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import polars as pl
 from laws.known import who_speak_alike
 from public_tables import from_wide, olmix, regmix
@@ -42,7 +36,7 @@ from bimix.observations.observations import Observations, read_observations
 from bimix.observations.prior import read_gaps
 from bimix.transfer import unseen
 
-PROOF = Path(__file__).resolve().parents[2] / "resources/observations/proof"
+PROOF = bench.ROOT / "resources/observations/proof"
 FURTHER, SCRATCH = (0, 1, 2, 4), (4, 8, 16)
 ABSENT, THERE = 0.001, 0.02
 MADE, NOISE = 8, 0.003
@@ -163,9 +157,8 @@ def floors(path: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, draws=4)
     parser.add_argument("data", type=Path, nargs="?")
-    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--domains", type=int, default=4, help="left out in a draw, one at a time")
     parser.add_argument("--tables", nargs="+", default=[], help="those that begin so")
     parser.add_argument("--coverage", type=Path, help="JSON lines to write")

@@ -34,24 +34,20 @@ With --outside SEED TRIPLES DRAWS instead: RegMix' 512 mixtures by propose_round
 itself, triples of losses drawn by the seed, four random runs, the rule and three rounds.
 """
 
-import argparse
 import contextlib
 import io
 import json
 import re
-import sys
 import tempfile
 import time
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import bench
 import numpy as np
 import polars as pl
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
+from bench_design import designed
 from public_tables import from_wide, olmix, regmix
 
 import propose_round
@@ -60,7 +56,6 @@ from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search import design, sensitivity, sizes
 from bimix.search.posterior import Shares
 from bimix.search.rounds import Search
 
@@ -203,7 +198,9 @@ def start_of(case: Case, start: str, count: int, draw) -> np.ndarray:
     """Shares (count, m) of the first runs."""
     offered = case.observed.proportions if case.observed else draw.dirichlet(np.ones(len(case.domains)), 300)
     if start == "designed":
-        return offered[designed(offered, case, count)]
+        own = np.array([case.domains.index(name) if name in case.domains else -1 for name in case.names])
+        weights = np.array([case.weights.get(name, 0.0) for name in case.names])
+        return offered[designed(offered, count, own, None, weights / weights.sum())]
     random, rule = offered[draw.choice(len(offered), count, replace=False)], rule_of(case)
     if start == "random" or rule is None:
         return random
@@ -218,18 +215,6 @@ def rule_of(case: Case) -> np.ndarray | None:
         return 0.9 * target / target.sum() + 0.1 / len(target)
     offered = case.observed.proportions
     return offered[int((np.log(offered + SHARE_FLOOR) @ target).argmax())] if target.any() else None
-
-
-def designed(offered, case: Case, count: int) -> list[int]:
-    """As propose_runs.py picks runs before any run."""
-    own = np.array([case.domains.index(name) if name in case.domains else -1 for name in case.names])
-    at = sensitivity.guessed(len(case.domains), own, None)
-    slopes = sizes.at_sizes(at, offered, np.zeros(len(offered), dtype=int), 1)
-    decided = design.wanted(sizes.at_sizes(at, offered, None, 1))
-    weights = np.array([case.weights.get(name, 0.0) for name in case.names])
-    aim = design.Aim("I", sizes.known_at_sizes(at, np.ones(1), 1.0), decided, weights / weights.sum(), 2)
-    n = len(offered)
-    return design.choose(design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n)), aim, np.inf, count)
 
 
 def search_of(case: Case, shares, losses, corrected: bool, second: str | None = None, law: str = "transfer") -> Search:
@@ -291,7 +276,7 @@ def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
         def written(file: str, rows, values, columns) -> None:
             of_rows = [(f"r{row}", one, float(values[row, i])) for row in rows for i, one in enumerate(columns)]
             number = "loss" if file == "losses" else "proportion"
-            table = pl.DataFrame(of_rows, schema=["mixture", "domain", number], orient="row")
+            table = pl.DataFrame(of_rows, ["mixture", "domain", number], orient="row")
             table = table.with_columns(step=pl.lit(1000)) if file == "losses" else table
             table.write_csv(place / f"{file}.csv")
 
@@ -322,15 +307,10 @@ def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
 
 
 def main(argv=None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser = bench.parser(__doc__, "folder", draws=8, seed=0, first=4, counts=[8, 12])
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
-    kept = Path(__file__).parents[2] / "resources/observations/proof"
+    kept = bench.ROOT / "resources/observations/proof"
     parser.add_argument("--kept", type=Path, default=kept, help="of the proof's runs")
-    parser.add_argument("--draws", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--first", type=int, default=4)
-    parser.add_argument("--counts", type=int, nargs="+", default=[8, 12])
     parser.add_argument("--starts", nargs="+", default=["random", "hand", "designed"])
     parser.add_argument("--ways", nargs="+", default=["shot", *WAYS], choices=["shot", *WAYS])
     parser.add_argument("--rows", type=Path, help="a csv to which each draw is added")

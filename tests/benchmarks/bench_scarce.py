@@ -6,22 +6,19 @@ losses.csv and mixtures.csv; resources/observations/scarce is ours, and its READ
 were made: names are {scarce or matched}_{steps}_{share in thousandths}.
 """
 
-import argparse
-import sys
 from pathlib import Path
 
+import bench
 import numpy as np
 import polars as pl
 from scipy.interpolate import PchipInterpolator
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
 
 from bimix.errors import InputError
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
 
 SCARCE = "Github"
-OURS = Path(__file__).parents[2] / "resources" / "observations" / "scarce"
+OURS = bench.ROOT / "resources" / "observations" / "scarce"
 GRID = np.unique(np.concatenate([np.geomspace(0.003, 0.6, 300), [0.005, 0.5]]))
 
 
@@ -42,7 +39,7 @@ def proposal(law: str, observed: Observations, asked: dict | None, targets: list
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=OURS)
     options = parser.parse_args(argv)
     losses, mixtures = pl.read_csv(options.folder / "losses.csv"), pl.read_csv(options.folder / "mixtures.csv")

@@ -7,19 +7,13 @@ picks the small runs and the large ones, and looks at the other large ones. --ou
 plot_learning.py draws.
 """
 
-import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import bench
 import numpy as np
 import polars as pl
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-sys.path.insert(0, str(Path(__file__).parent))
-
 from public_tables import mixing_laws, regmix
 
 from bimix.judge.errors import rank_correlation
@@ -108,11 +102,8 @@ def score(groups: list[Group], large_runs: int, draw: int) -> Score:
 
 
 def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="of the public runs")
+    parser = bench.parser(__doc__, "folder", counts=[0, 1, 2, 4, 8], draws=4)
     parser.add_argument("sets", nargs="+", help="names of tables, such as 'RegMix 1M -> 1B', or all")
-    parser.add_argument("--counts", type=int, nargs="+", default=[0, 1, 2, 4, 8])
-    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--out", type=Path, help="csv: runs, large_runs, draw, error, spearman")
     options = parser.parse_args(argv)
     sets, rows = tables(options.folder), []
@@ -126,7 +117,7 @@ def main(argv=None):
             rows += [(name, count, draw, one.error, one.rank) for draw, one in enumerate(scores)]
     if options.out:
         columns = ["runs", "large_runs", "draw", "error", "spearman"]
-        pl.DataFrame(rows, schema=columns, orient="row").fill_nan(None).write_csv(options.out)
+        pl.DataFrame(rows, columns, orient="row").fill_nan(None).write_csv(options.out)
 
 
 if __name__ == "__main__":

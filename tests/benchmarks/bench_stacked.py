@@ -14,16 +14,12 @@ for each model; without CUDA there is none. Ways take turns. Seconds on a CPU ar
 threads.
 """
 
-import argparse
-import json
 import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import torch
 import torch.nn.functional as F
 from bench_training import synchronize
@@ -38,15 +34,12 @@ CLIP_EPSILON = 1e-6  # that of torch.nn.utils.clip_grad_norm_
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, "--cpu", "--json", "--rounds")
     parser.add_argument("--count", type=int, required=True, help="models")
     parser.add_argument("--rows", type=int, required=True, help="rows of an update of one model")
     parser.add_argument("--length", type=int, default=128, help="tokens of a row")
     parser.add_argument("--vocabulary", type=int, default=2048, help="token ids")
     parser.add_argument("--compile", action="store_true", help="compile both forward passes")
-    parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each way; medians are printed")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
     device = torch.device("cpu" if options.cpu else "cuda")
     shape = Shape(layers=2, width=64, heads=2, vocabulary=options.vocabulary)
@@ -79,8 +72,7 @@ def main(argv: list[str] | None = None) -> None:
             numbers[f"{name}, times"] = statistics.median(ratios)
     for name, value in numbers.items():
         print(f"{name:16} {value:9.3f}")
-    if options.json:
-        options.json.write_text(json.dumps(numbers), encoding="utf-8")
+    bench.keep(options.json, numbers)
 
 
 def after(way: Callable[[], Tensor], updates: int) -> Tensor:

@@ -5,36 +5,31 @@
 Only that file is collected: the others need packages that a GPU machine may not have.
 """
 
-import argparse
-import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
-ROOT = Path(__file__).parents[2]
+import bench
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", type=Path, help="file of the numbers")
+    parser = bench.parser(__doc__, "--json")
     parser.add_argument("--least", type=int, default=0, help="tests that must pass: those that are skipped do not")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.xml")
         command = [sys.executable, "-m", "pytest", "-n", "0", "-m", "gpu", "-p", "no:cacheprovider"]
         command += [f"--junitxml={report}", "tests/training/test_cuda.py"]
-        status = subprocess.run(command, check=False, cwd=ROOT).returncode
+        status = subprocess.run(command, check=False, cwd=bench.ROOT).returncode
         suite = ElementTree.parse(report).getroot().find("testsuite") if report.exists() else None
     if suite is None:
         return status or 1
     tests, bad = int(suite.get("tests")), int(suite.get("failures")) + int(suite.get("errors"))
     skipped = int(suite.get("skipped"))
     passed = tests - bad - skipped
-    if options.json:
-        numbers = {"passed": passed, "failed": bad, "skipped": skipped}
-        options.json.write_text(json.dumps(numbers), encoding="utf-8")
+    bench.keep(options.json, {"passed": passed, "failed": bad, "skipped": skipped})
     print(f"{passed} passed, {bad} failed, {skipped} skipped")
     return status or int(passed < options.least)
 

@@ -17,8 +17,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import numpy as np
 import polars as pl
 
@@ -33,12 +32,12 @@ READING = {
     "rejects": 0.0,
 }
 
-SCRIPTS = Path(__file__).parents[2] / "workflow" / "scripts"
+SCRIPTS = bench.ROOT / "workflow" / "scripts"
 LENGTH = 1024
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__)
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="threads of the script")
     parser.add_argument("--repeat", type=int, default=1, help="how often gigatoken reads the files: a real shard")

@@ -42,12 +42,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import numpy as np
 import polars as pl
 import torch
-import yaml
 from accelerate import Accelerator
 from eager_memory import eager_peak
 from torch import nn
@@ -64,7 +62,6 @@ from bimix.training.rows import RowStore
 from bimix.training.session import wrapping
 from bimix.training.update import ahead, batches, build_optimizer, compile_whole, own_slice, update
 
-ROOT = Path(__file__).parents[2]
 DOMAINS, ROWS = 22, 64  # as many domains as the Pile; rows of each that are made up
 PRODUCT = {"cpu": 1024, "cuda": 8192}  # width of the square matrices whose product is the yardstick
 PRODUCTS = 5
@@ -78,24 +75,19 @@ ATTENTION = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, "--cpu", "--json", "--vocabulary", "--precision", "--compile", "--rounds")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--model", help="an entry of `models` in workflow/defaults.yaml")
     which.add_argument("--shape", type=json.loads, help="layers, width and heads, JSON")
     parser.add_argument("--batch-rows", type=int, required=True, help="rows of one update, over all processes")
     parser.add_argument("--context", type=int, help="tokens of a made-up row")
-    parser.add_argument("--vocabulary", type=int, required=True, help="token ids")
     parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
     parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
     parser.add_argument(
         "--loss-chunk", type=int, help="tokens whose scores exist at once, 0: all (default: the model's entry)"
     )
-    parser.add_argument("--precision", choices=["no", "bf16"], default="no")
-    parser.add_argument("--compile", action="store_true", help="compile the model, the loss inside it")
-    parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
     parser.add_argument("--warm-up", type=int, default=5, help="updates before the first round")
     parser.add_argument("--steps", type=int, default=10, help="updates of one round")
-    parser.add_argument("--rounds", type=int, default=5, help="rounds of each side; medians are printed")
     parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
     parser.add_argument("--attention", choices=ATTENTION, help="torch's kernel of attention (default: torch chooses)")
     parser.add_argument("--autotune", action="store_true", help="compile by max-autotune-no-cudagraphs")
@@ -103,7 +95,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--profile", action="store_true", help="show one update by kernel")
     parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
     parser.add_argument("--shard", action="store_true", help="each process keeps a part of every weight")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
     if options.autotune and not options.compile:
         parser.error("--autotune needs --compile.")
@@ -137,7 +128,7 @@ def start_processes(words: list[str], count: int) -> int:
 
 def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Make the rounds that the flags ask for and print what they took."""
-    config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
+    config = bench.shipped()
     if options.model and options.model not in config["models"]:
         parser.error(f"no model {options.model!r} in workflow/defaults.yaml; it has {', '.join(config['models'])}.")
     entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
@@ -235,8 +226,7 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
             pairs = zip(speeds["bimix"], speeds["nanoGPT"], strict=True)
             numbers["times nanoGPT"] = statistics.median(own / peer for own, peer in pairs)
             print(f"ratio     {numbers['times nanoGPT']:12.3f} times nanoGPT's tokens/s")
-        if options.json:
-            options.json.write_text(json.dumps(numbers), encoding="utf-8")
+        bench.keep(options.json, numbers)
     accelerator.end_training()
 
 

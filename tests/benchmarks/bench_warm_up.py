@@ -12,20 +12,16 @@ rows, of which every 64th is held out; both runs see the same rows in the same o
 the same weights. A loss or a gradient that is not finite ends it with an error.
 """
 
-import argparse
-import json
 import math
 import sys
 import sysconfig
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "workflow" / "scripts"))
-
+import bench
 import numpy as np
 import torch
-import yaml
 from accelerate import Accelerator
-from bench_training import ROOT, own_model
+from bench_training import own_model
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
 from bimix.model.transformer import Shape
@@ -38,21 +34,15 @@ HELD = 64  # of so many rows one is held out
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = bench.parser(__doc__, "--cpu", "--json", "--model", "--vocabulary", "--precision", "--compile")
     parser.add_argument("--recipe", choices=["paper", "paper_warm"], required=True, help="of workflow/defaults.yaml")
-    parser.add_argument("--model", required=True, help="an entry of `models` in workflow/defaults.yaml")
     parser.add_argument("--context", type=int, required=True, help="tokens of a row")
-    parser.add_argument("--vocabulary", type=int, required=True, help="token ids at most")
     parser.add_argument("--steps", type=int, default=2000, help="updates")
     parser.add_argument("--batch-rows", type=int, default=32, help="rows of one update")
     parser.add_argument("--micro-batch", type=int, default=32, help="rows at once")
     parser.add_argument("--megabytes", type=float, default=1000, help="of text at most")
-    parser.add_argument("--precision", choices=["no", "bf16"], default="no")
-    parser.add_argument("--compile", action="store_true", help="compile the model")
-    parser.add_argument("--cpu", action="store_true", help="run on the CPU even where there is a GPU")
-    parser.add_argument("--json", type=Path, help="file of the numbers")
     options = parser.parse_args(argv)
-    config = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text(encoding="utf-8"))
+    config = bench.shipped()
     config["training"] = whole_recipes(config["training"])
     settings = {"steps": options.steps, "batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"][options.recipe] | settings)
@@ -80,8 +70,7 @@ def main(argv: list[str] | None = None) -> None:
             print(f"{own}: {numbers[own]:.4f}", flush=True)
     numbers["largest norm"] = largest.item()
     print(f"largest norm of the gradient: {numbers['largest norm']:.3f}, {len(rows)} rows, {vocabulary} ids")
-    if options.json:
-        options.json.write_text(json.dumps(numbers), encoding="utf-8")
+    bench.keep(options.json, numbers)
 
 
 def read_rows(megabytes: float, vocabulary: int, context: int) -> tuple[np.ndarray, int]:
