@@ -30,7 +30,7 @@ def runs(**finals: tuple[float, float]) -> pl.DataFrame:
         for domain, loss in zip(("a", "b"), pair, strict=True)
         for step in STEPS
     ]
-    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
 
 
 def summarise(**flags: str) -> tuple[str, str]:
@@ -43,12 +43,19 @@ def summarise(**flags: str) -> tuple[str, str]:
     return Path("summary.txt").read_text(), Path("details.txt").read_text()
 
 
-def test_the_table_has_the_best_five_and_the_reference() -> None:
+def test_the_table_has_the_best_five_and_the_page_its_code() -> None:
     finals = {f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)}
     judged = compared(measured(runs(**finals)), Criterion("baseline"))
     _, _, *lines = sections.compared(judged, "larger")
     assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
     assert "and 3 more" in lines[7]
+    # the page says which code wrote it
+    code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
+    assert " ".join(sections.origin(code)).startswith(
+        "Written by the code of commit 0123456789ab (python 3.11.1, numpy 2)"
+    )
+    assert ", with changes that are in no commit (" in " ".join(sections.origin(code | {"clean": False}))
+    assert "Written by code of no known commit (" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
 
 
 def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
@@ -81,15 +88,6 @@ def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():
     assert sections.epoch_bound({"a": 3.0}, 4) == ["  max_epochs 4 does not bind."]
     assert sections.epoch_bound({"a": 8.0}, 4) == ["  max_epochs 4 is exceeded in this run for a."]
     assert sections.epoch_bound({"a": 3.0}, None) == sections.epoch_bound({"a": 3.0}, float("inf")) == []
-
-
-def test_the_page_says_which_code_wrote_it():
-    code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
-    assert " ".join(sections.origin(code)).startswith(
-        "Written by the code of commit 0123456789ab (python 3.11.1, numpy 2)"
-    )
-    assert ", with changes that are in no commit (" in " ".join(sections.origin(code | {"clean": False}))
-    assert "Written by code of no known commit (" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
 
 
 def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
@@ -126,9 +124,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         pl.DataFrame(spans, schema=INTERVALS).write_csv(tmp_path / "intervals.csv")
         runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "compare.csv")
         shares = [("baseline", domain, share) for domain, share in mixture.items()]
-        pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(
-            tmp_path / "mixtures.csv"
-        )
+        pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
         flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
         flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
         text, details = summarise(**flags)
@@ -149,6 +145,21 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         assert "&lt;quite&gt;" in page and "details of the summary" in page
 
 
+def promised(folder: Path, count: int, step: int, documents: dict[str, dict]) -> None:
+    """A law of so many runs and what it promises of `transfer`, next to other documents."""
+    law = {"law": "transfer", "mixtures": [f"m{n}" for n in range(count)], "steps": list(STEPS), "warnings": []}
+    law |= {"domains": ["a", "b"], "loss_domains": ["a", "b"]}
+    law["proportions_seen"] = {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}}
+    for name, content in (documents | {"law": law}).items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    span = {"law": "transfer", "step": step, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
+    spans = [
+        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
+        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+
+
 @pytest.mark.parametrize(
     ("step", "model", "at", "outcome"),
     [
@@ -162,24 +173,8 @@ def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
     tmp_path, monkeypatch, step, model, at, outcome
 ):
     monkeypatch.chdir(tmp_path)
-    law = {
-        "law": "transfer",
-        "mixtures": ["m0", "m1"],
-        "steps": [100, 200, 400],
-        "domains": ["a", "b"],
-        "loss_domains": ["a", "b"],
-        "proportions_seen": {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}},
-        "warnings": [],
-    }
-    documents = {"law": law, "crossing": {"a": 0.6, "b": 0.4}, "m0": {"a": 0.5, "b": 0.5}}
-    for name, content in documents.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    span = {"law": "transfer", "step": int(step), "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
-    spans = [
-        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
-        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
-    ]
-    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    documents = {"crossing": {"a": 0.6, "b": 0.4}, "m0": {"a": 0.5, "b": 0.5}}
+    promised(tmp_path, 2, int(step), documents)
     losses = {"m0": (4.0, 3.0, 2.0), "crossing": (3.5, 2.5, 2.25)}  # which is lower until the last evaluation
     rows = [
         (name, one, domain, loss)
@@ -202,28 +197,12 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     tmp_path, monkeypatch, capsys, off
 ):
     monkeypatch.chdir(tmp_path)
-    law = {
-        "law": "transfer",
-        "mixtures": ["m0", "m1", "m2", "m3"],
-        "steps": [100, 200, 400],
-        "domains": ["a", "b"],
-        "loss_domains": ["a", "b"],
-        "proportions_seen": {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}},
-        "warnings": [],
-    }
     (tmp_path / "mixtures").mkdir()
-    documents = {"law": law, "mixtures/transfer": {"a": 0.6, "b": 0.4}, "mixtures/m0": {"a": 0.5, "b": 0.5}}
-    for name, content in documents.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
-    span = {"law": "transfer", "step": 400, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
-    spans = [
-        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
-        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
-    ]
-    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    documents = {"mixtures/transfer": {"a": 0.6, "b": 0.4}, "mixtures/m0": {"a": 0.5, "b": 0.5}}
+    promised(tmp_path, 4, 400, documents)
     runs(m0=(2.6, 2.6), transfer=(2.42, 2.42)).write_csv("compare.csv")
     shares = [("m0", "a", 0.5), ("m0", "b", 0.5), ("transfer", "a", 0.6 + off), ("transfer", "b", 0.4 - off)]
-    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
     flags = {"fitted_model": "observed", "compared_model": "observed", "step": "400", "proxies": "compare.csv"}
     flags |= {"optimised": "mixtures/transfer.json", "reference": "m0", "reference_mixture": "mixtures/m0.json"}
     flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
@@ -267,7 +246,7 @@ mine: details
 """
 
 
-def test_the_summary_is_a_list_of_labels_and_its_tables_as_they_are() -> None:
+def test_summaries_are_lists_and_cells_are_quoted_with_all_digits() -> None:
     page = summary_page("mine & yours", TEXT)
     assert re.findall(r"<h1>(.*?)</h1>", page) == ["mine: what the runs say"]
     said = "it ends 3\N{NO-BREAK SPACE}% below"
@@ -279,9 +258,7 @@ def test_the_summary_is_a_list_of_labels_and_its_tables_as_they_are() -> None:
     assert text.count("<span") == 2 and "width: 4ch" in text and "====" not in text
     assert "Spearman&#x27;s" in text  # no bar inside of a quoted sign
     assert {"&lt;b&gt;", "0.2118", "0.2399*", "outside"} <= set(text.split())
-
-
-def test_cells_of_a_table_are_quoted_and_keep_all_digits() -> None:
+    # cells of a table are quoted and keep all digits
     table = pl.DataFrame({"a & b": ["<script>alert(1)</script>", '"'], "loss": [0.123456789, None]})
     page = table_page(table, "x < y", "t.csv", table.write_csv())
     assert "<script" not in page and "x &lt; y" in page

@@ -11,12 +11,20 @@ from bimix.observations import prior
 from bimix.transfer import curve, mixing, repetition
 
 
-def test_shares_count_less_and_less_beyond_one_epoch() -> None:
+def test_shares_count_less_beyond_one_epoch_and_without_data_numbers_are_at_anchors() -> None:
     shares, per_share = np.array([0.1, 0.2, 0.5]), np.array([4.0, 5.0, 8.0])
     rho, first, second = repetition.counted(shares, per_share, 15.0)
     # read 0.4, 1 and 4 times: 1 + 15 (1 - exp(-3 / 15)) pools of an eighth of the run
     assert rho == pytest.approx([0.1, 0.2, (1 + 15 * (1 - np.exp(-0.2))) / 8])
     assert first == pytest.approx([1, 1, np.exp(-0.2)]) and second == pytest.approx([0, 0, -np.exp(-0.2) * 8 / 15])
+    # without data all numbers are at their anchors
+    shares = np.random.default_rng(0).dirichlet(np.ones(3), 4)
+    found = mixing.fit(shares, np.full((4, 3), np.nan), [0, 1, -1], 1e-3)
+    assert found.means[0] == pytest.approx([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U], abs=1e-6)
+    _, a, g, k, t, _ = found.parts()
+    assert not t.any()
+    assert np.allclose(a, 0.15) and np.allclose(g, 1 / (1 + np.exp(-1)))
+    assert np.allclose(k[:2, 0], np.where(np.eye(2, 3) > 0, 1, np.exp(mixing.MEAN_U)))
 
 
 def test_harm_is_the_formula_and_there_beyond_one_epoch_alone() -> None:
@@ -66,7 +74,8 @@ def test_gaps_are_less_their_mean_over_the_others_and_come_back_as_written(tmp_p
     lines = [f"{i},{j},{number}" for number, (i, j) in enumerate((i, j) for i in "abz" for j in "abz")]
     path.write_text("\n".join(["domain,under,nats", *lines]))
     # a: under b 1, of two domains its only other; metric z: under a 6, under b 7
-    assert np.allclose(prior.read_gaps(path, ("a", "b"), ("a", "z")), [[0, 0], [-0.5, 0.5]])
+    gaps = prior.read_gaps(path, ("b", "a"), ("a", "z", "metric"))  # in their order; no row of the last
+    assert np.allclose(gaps, [[0, 0], [0.5, -0.5], [np.nan] * 2], equal_nan=True)
 
 
 def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
@@ -107,16 +116,6 @@ def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
     assert (
         taken.x.shape == (1, 2, 10) and np.array_equal(taken.x[0], 2 * x) and len(taken.means) == len(taken.gaps) == 1
     )
-
-
-def test_without_data_all_numbers_are_at_their_anchors() -> None:
-    shares = np.random.default_rng(0).dirichlet(np.ones(3), 4)
-    found = mixing.fit(shares, np.full((4, 3), np.nan), [0, 1, -1], 1e-3)
-    assert found.means[0] == pytest.approx([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U], abs=1e-6)
-    _, a, g, k, t, _ = found.parts()
-    assert not t.any()
-    assert np.allclose(a, 0.15) and np.allclose(g, 1 / (1 + np.exp(-1)))
-    assert np.allclose(k[:2, 0], np.where(np.eye(2, 3) > 0, 1, np.exp(mixing.MEAN_U)))
 
 
 def test_weights_of_the_mixing_factor_count_runs() -> None:

@@ -18,7 +18,7 @@ import trace_learning
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
 from bimix.observations.observations import read_observations
-from bimix.observations.prior import offsets, read_gaps, recorded
+from bimix.observations.prior import read_gaps, recorded
 from bimix.results.verify import verify
 from bimix.transfer import mixing
 from bimix.transfer.choice import choose
@@ -48,16 +48,6 @@ def centred(entropies: np.ndarray) -> np.ndarray:
     return np.where(others, entropies - means, 0.0)
 
 
-def test_gaps_are_centred_over_the_others_and_of_no_row_that_is_not_there(tmp_path):
-    entropies = np.array([[2.0, 3, 5], [4, 1, 6], [7, 3, 2]])
-    path = tmp_path / "prior.csv"
-    write_prior(entropies, ["c", "a", "b"], path)
-    gaps = read_gaps(path, ("a", "b", "c"), ("a", "b", "metric"))
-    assert np.allclose(gaps[:2], [[0, 1, -1], [-2, 0, 2]])  # a under b 6 and c 4; b under a 3 and c 7
-    assert np.isnan(gaps[2]).all()
-    assert np.allclose(offsets(gaps)[2], 0) and offsets(gaps[2:]) is None
-
-
 def test_a_table_that_is_no_prior_is_refused_in_one_sentence(tmp_path):
     for change, message in (
         (lambda t: t.drop("under"), "has no column 'under'"),
@@ -67,13 +57,13 @@ def test_a_table_that_is_no_prior_is_refused_in_one_sentence(tmp_path):
         (lambda t: t.with_columns(nats=pl.lit(float("nan"))), "nats of 'a' under 'b' is nan"),
     ):
         table = pl.DataFrame(
-            [(i, j, 2.0) for i in "abc" for j in "abc" if i != j], orient="row", schema=["domain", "under", "nats"]
+            [(i, j, 2.0) for i in "abc" for j in "abc" if i != j], schema=["domain", "under", "nats"], orient="row"
         )
         change(table).write_csv(tmp_path / "prior.csv")
         refused(f"prior.csv.*{message}", read_gaps, tmp_path / "prior.csv", ("a", "b", "c"), ("a", "b", "c"))
 
 
-def test_without_data_k_is_what_the_prior_says():
+def test_k_without_data_is_what_the_prior_says_and_many_runs_keep_it_off():
     """A ridge that holds everything: only gaps tell the k of a row apart."""
     _, entropies = who_speak_alike(0)
     gaps = centred(entropies)
@@ -82,6 +72,12 @@ def test_without_data_k_is_what_the_prior_says():
     relative = np.log(k) - np.where(others, np.log(k), 0.0).sum(axis=1, keepdims=True) / 6
     assert np.allclose(relative[others], -gaps[others], atol=1e-3)
     assert (np.diagonal(k) == 1).all()
+    # the choice keeps the prior off where runs are plenty
+    truth, entropies = who_speak_alike(1, 3)
+    observed = observe(truth, mixtures(0, 30, 3), [1000], 0.003)
+    y, own = transfer.run_levels(observed), transfer.own_domains(observed)
+    choice, _ = choose(observed.proportions, y, own, gaps=centred(entropies))
+    assert choice["prior"] is False and not any(one["prior"] for one in choice["cross_validated"])
 
 
 @pytest.mark.parametrize("runs", [4, pytest.param(8, marks=pytest.mark.full)])
@@ -96,14 +92,6 @@ def test_a_right_prior_helps_and_a_wrong_one_costs_next_to_nothing_in_any_draw(r
     without, right, wrong = np.array(errors).T
     assert right.mean() < {4: 0.85, 8: 0.95}[runs] * without.mean()
     assert (wrong <= 1.05 * without).all()
-
-
-def test_the_choice_keeps_the_prior_off_where_runs_are_plenty():
-    truth, entropies = who_speak_alike(1, 3)
-    observed = observe(truth, mixtures(0, 30, 3), [1000], 0.003)
-    y, own = transfer.run_levels(observed), transfer.own_domains(observed)
-    choice, _ = choose(observed.proportions, y, own, gaps=centred(entropies))
-    assert choice["prior"] is False and not any(one["prior"] for one in choice["cross_validated"])
 
 
 @pytest.fixture

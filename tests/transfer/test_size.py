@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from laws.known import STEPS, mixtures, observe, of_sizes, with_transfer, write_runs
+from laws.known import mixtures, of_sizes, write_runs
 from refusals import refused
 
 import estimate_intervals
@@ -48,29 +48,6 @@ def error(fitted, truth, at, seed=9):
     new = mixtures(seed, 40, 4)
     there = laws.at_run(fitted, *at)
     return np.abs(laws.predict(there, new, there["steps"])[:, 0] / truth(new, *at) - 1)
-
-
-def test_one_size_gives_the_fit_without_sizes_to_the_bit():
-    observed = observe(with_transfer(1, 3), mixtures(1, 6, 3), STEPS[:3], 0.003)
-    n, k, d = observed.losses.shape
-    table = pl.DataFrame(
-        {
-            "mixture": np.repeat(observed.mixtures, k * d),
-            "step": np.tile(np.repeat(observed.steps, d), n),
-            "domain": np.tile(observed.loss_domains, n * k),
-            "loss": observed.losses.ravel(),
-        }
-    )
-    shares = pl.DataFrame(
-        {
-            "mixture": np.repeat(observed.mixtures, 3),
-            "domain": np.tile(observed.domains, n),
-            "proportion": observed.proportions.ravel(),
-        }
-    )
-    plain = laws.fit("transfer", observations(table, shares))
-    sized = laws.fit("transfer", observations(table.with_columns(parameters=pl.lit(7e7)), shares))
-    assert plain == sized
 
 
 def test_a_larger_model_is_predicted_and_its_own_runs_mend_the_level(tmp_path):

@@ -65,16 +65,6 @@ def test_a_walk_down_the_ridges_takes_few_steps(monkeypatch):
     assert len(steps) < 75
 
 
-def test_many_fits_at_once_are_the_same_as_one_by_one():
-    shares = mixtures(0, 10, 4)
-    y = np.log(with_transfer(0, 4)(shares, [1000]))[:, 0] + 0.003 * np.random.default_rng(0).standard_normal((10, 4))
-    weights = np.random.default_rng(1).multinomial(10, np.full(10, 0.1), 3).astype(float)
-    together = mixing.fit(shares, y, np.arange(4), 1e-4, 1, weights, tolerance=1e-10, rounds=300)
-    for one, row in enumerate(weights):
-        alone = mixing.fit(shares, y, np.arange(4), 1e-4, 1, row[None], tolerance=1e-10, rounds=300)
-        assert np.allclose(mixing.predict(together, shares, one), mixing.predict(alone, shares), atol=1e-6)
-
-
 def test_the_cost_is_that_of_the_docstring():
     """Squares of the misfit, and in units of the ridge those of delta and shared means."""
     draw, terms = np.random.default_rng(0), 2
@@ -170,12 +160,21 @@ def test_trust_region_reflective_ends_at_the_same_minimum():
     assert np.allclose(mixing.predict(ours, new), predicted(best.x[3:].reshape(m, -1), new), atol=1e-4)
 
 
-def test_a_known_law_is_recovered_from_many_runs():
+def test_a_known_law_is_recovered_and_a_zero_never_refused():
     truth, new = with_transfer(3, 4), mixtures(8, 40, 4)
     fitted = laws.fit("transfer", observe(truth, mixtures(7, 40, 4), STEPS))
     errors = np.abs(laws.predict(fitted, new, [5_000, 400_000]) / truth(new, [5_000, 400_000]) - 1)
     assert errors.mean() < 2e-4 and errors.max() < 3e-3
     assert fitted["choice"]["terms"] == 1
+    # losses of `bimix`, which a fit without any transfer would copy
+    for runs in (3, 12):
+        truth = with_transfer(0, 4, mean_log_k=None)
+        fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
+        zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
+        predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
+        level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
+        assert np.isfinite(predicted).all()
+        assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
 
 
 GROWTH = np.array([0.5, 0.75, 0.9, 1.0])
@@ -308,23 +307,20 @@ def test_never_worse_than_bimix_by_more_than_the_noise_and_better_on_average():
         assert transferred.mean() < {4: 0.85, 8: 0.5}[runs] * bimix.mean()
 
 
-def test_a_mixture_with_a_zero_is_never_refused():
-    """Losses of `bimix`, which a fit without any transfer would copy."""
-    for runs in (3, 12):
-        truth = with_transfer(0, 4, mean_log_k=None)
-        fitted = laws.fit("transfer", observe(truth, mixtures(0, runs, 4), STEPS, 0.001))
-        zeros = np.array([[0, 0.2, 0.3, 0.5], [1.0, 0, 0, 0]])
-        predicted = laws.predict(fitted, zeros, STEPS[-1:])[:, 0]
-        level = laws.predict(fitted, np.full((1, 4), 0.25), STEPS[-1:])[0, 0]
-        assert np.isfinite(predicted).all()
-        assert (predicted[0, 0] > level[0]) and (predicted[1, 1:] > level[1:]).all()
-
-
-def test_a_fit_of_an_earlier_version_is_not_refitted():
+def test_the_json_has_its_coefficients_and_that_of_an_earlier_version_is_not_refitted():
     observed = observe(with_transfer(0, 3), mixtures(0, 4, 3), STEPS[-1:])
     fitted = laws.fit("transfer", observed)
     old = fitted | {"choice": {"terms": 1, "ridge": 1e-4, "prior": False, "apart": True}}
     refused("earlier version of this project: fit it again", next, transfer.refit([(observed, None)], old))
+    # the json of coefficients and their number
+    observed = observe(with_transfer(2, 3), mixtures(2, 10, 3), STEPS, 0.003)
+    fitted = laws.fit("transfer", observed)
+    values = fitted["coefficients"]["d01"]
+    assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}
+    assert set(values) == {"terms", "gamma", "B", "beta", "C", "effects"}
+    effects = len(observed.steps) - 1
+    assert fitted["coefficients_fitted"] == 3 * (3 + 4) + effects  # m - 1 transfers, alpha, gamma, B, beta, C
+    assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
 def test_zero_proportions_and_foreign_loss_domains():
@@ -341,17 +337,6 @@ def test_zero_proportions_and_foreign_loss_domains():
     assert fitted["loss_domains"][-1] == "foreign0"
     errors = np.abs(laws.predict(fitted, shares, STEPS) / observed.losses - 1)
     assert errors.mean() < 1e-3
-
-
-def test_the_json_of_coefficients_and_their_number():
-    observed = observe(with_transfer(2, 3), mixtures(2, 10, 3), STEPS, 0.003)
-    fitted = laws.fit("transfer", observed)
-    values = fitted["coefficients"]["d01"]
-    assert values["terms"][0]["transfer"]["d01"] == 1 and set(values["terms"][0]["transfer"]) == {"d00", "d01", "d02"}
-    assert set(values) == {"terms", "gamma", "B", "beta", "C", "effects"}
-    effects = len(observed.steps) - 1
-    assert fitted["coefficients_fitted"] == 3 * (3 + 4) + effects  # m - 1 transfers, alpha, gamma, B, beta, C
-    assert {"ridge", "terms", "cross_validated"} <= set(fitted["choice"])
 
 
 @pytest.mark.full

@@ -131,13 +131,6 @@ def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: 
     assert "--table tables.csv" in said
 
 
-def test_a_config_is_checked_in_the_users_folder(mine: Path) -> None:
-    command = [sys.executable, str(ROOT / "workflow/scripts/check_config.py")]
-    done = subprocess.run(command, cwd=mine, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == f"No fault in {ROOT / 'config.yaml'}, config.yaml."
-
-
 def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
     """Of a workflow under a name with a space."""
     scripts = tmp_path / "der Code" / "workflow" / "scripts"
@@ -164,9 +157,7 @@ def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() 
     assert found > 50
 
 
-def test_files_of_the_config_are_named_from_the_working_folder_and_merged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_the_config_are_named_from_the_working_folder_and_merged(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").touch()
     given = [tmp_path / "a/my.yaml", "/other/your.yaml"]

@@ -12,8 +12,6 @@ import pytest
 import yaml
 from checkout import ROOT, call, planned, said
 from made_configs import fitted_once
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
 
 from bimix.plan.dataset import Dataset
 
@@ -110,16 +108,6 @@ def test_code_in_a_configfile_has_run_and_the_sentence_says_so_and_the_check_run
     assert (workplace / "ran").exists()  # if Snakemake no longer runs it, the sentence is to go
 
 
-def test_files_that_are_not_there_are_told_before_the_first_job(workplace: Path) -> None:
-    mine(workplace, train=["raw/part1/*.jsonl", "raw/part7/*.jsonl"])
-    (workplace / "tokenizer.json").unlink()
-    done = call(workplace, "-n", "--config", "run=mine")
-    assert 'mine/tokenizer/file: "tokenizer.json" cannot be found' in last_line(done)
-    assert "mine/corpus/train: no file matches 'raw/part7/*.jsonl'." in done.stdout + done.stderr
-    assert "datasets/mine" not in call(workplace, "-n").stdout  # the demo does not need them
-    assert call(workplace, "--unlock", "--config", "run=mine").returncode == 0
-
-
 def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(workplace: Path) -> None:
     """On a cluster jobs go in groups: none may hold jobs both before and after a training."""
     changed(workplace, lambda config: config["datasets"]["demo"]["groups"]["held_out"].extend(["bimix", "doremi"]))
@@ -158,23 +146,6 @@ def test_jobs_run_in_the_container_that_the_config_names(workplace: Path, monkey
     calls = (workplace / "calls").read_text()
     assert "image.sif" in calls
     assert "mix_uniform.py" in calls
-
-
-def mine(folder: Path, **corpus: object) -> None:
-    """A dataset of 60 small files in two folders, in shards of about ten."""
-    for number in range(60):
-        file = folder / f"raw/part{number % 2}/file{number}.jsonl"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text('{"text": "some words here"}\n' * 40)
-    keep = {"text_field": "text", "domain_field": "set", "labels": {}, "cut_characters": None, "rejects": 0.0}
-    source = {"train": "raw/*/*.jsonl", "validation": {"share": 0.1}, "shard_megabytes": 0.01}
-
-    def change(config):
-        block = config["datasets"]["demo"] | {"corpus": keep | source | corpus, "domains": ["a", "b"]}
-        config["datasets"]["mine"] = block | {"tokenizer": {"file": "tokenizer.json", "end_of_text": "x"}}
-
-    changed(folder, change)
-    Tokenizer(WordLevel({"x": 0}, unk_token="x")).save(str(folder / "tokenizer.json"))
 
 
 def test_a_locale_without_utf8_is_refused_with_the_cure(workplace: Path) -> None:
