@@ -89,7 +89,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
             markov_rows(seed, count).tofile(path)
             lines.append((domain, str(path), count, count * ROW_TOKENS, count, "uint16", digest_file(path)))
         columns = ["domain", "path", "rows", "tokens", "documents", "dtype", "digest"]
-        pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
+        pl.DataFrame(lines, columns, orient="row").write_parquet(folder / f"{split}.parquet")
     words = {f"w{number}": number for number in range(VOCABULARY)}
     Tokenizer(WordLevel(words, unk_token="w0")).save(str(folder / "tokenizer.json"))
     (folder / "mixture.json").write_text(json.dumps({"bees": 0.5, "cats": 0.3, "dogs": 0.2}))

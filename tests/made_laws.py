@@ -58,6 +58,6 @@ def tables(true: Law, seed: int, runs: int = 12) -> tuple[pl.DataFrame, pl.DataF
         for domain, one in zip(DOMAINS, own, strict=True)
     ]
     return (
-        pl.DataFrame(losses, schema=["mixture", "step", "domain", "loss"], orient="row"),
-        pl.DataFrame(mixtures, schema=["mixture", "domain", "proportion"], orient="row"),
+        pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row"),
+        pl.DataFrame(mixtures, ["mixture", "domain", "proportion"], orient="row"),
     )

@@ -32,9 +32,7 @@ def tables(folder, observed: Observations, seeds: int = 1) -> list[str]:
         for i, domain in enumerate(DOMAINS)
         for seed in range(seeds)
     ]
-    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", "seed"], orient="row").write_csv(
-        folder / "losses.csv"
-    )
+    pl.DataFrame(rows, ["mixture", "step", "domain", "loss", "seed"], orient="row").write_csv(folder / "losses.csv")
     written(folder / "mixtures.csv", observed.mixtures, observed.proportions)
     return ["--losses", str(folder / "losses.csv"), "--mixtures", str(folder / "mixtures.csv")]
 
@@ -45,4 +43,4 @@ def written(path, names, shares) -> None:
         for name, row in zip(names, shares, strict=True)
         for domain, share in zip(DOMAINS, row, strict=True)
     ]
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(path)
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(path)

@@ -59,7 +59,7 @@ def counted(place: None) -> None:
                 write_json(folder / "report.json", {"domain": domain})
                 unigrams.write_parquet(folder / f"{domain}.unigrams.parquet")
             lines.append((domain, str(HOME / f"shards/train/{domain}.{shard}/{domain}.bin"), 1))
-    write_table(pl.DataFrame(lines, schema=["domain", "path", "rows"], orient="row"), HOME / "tokens/train.parquet")
+    write_table(pl.DataFrame(lines, ["domain", "path", "rows"], orient="row"), HOME / "tokens/train.parquet")
     for domain in DOMAINS:
         merge(domain)
     measure()
@@ -151,9 +151,7 @@ def test_jobs_that_write_into_one_folder_at_once_each_leave_their_record() -> No
     assert not list(HOME.rglob("*.partial"))
 
 
-def test_a_kill_between_record_and_output_is_reported_and_the_next_writing_repairs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kill_between_record_and_output_is_reported_and_the_next_writing_repairs(monkeypatch) -> None:
     path = HOME / "mixtures/je.json"
     write_json(path, {"a": 1.0})
     replace = os.replace

@@ -113,13 +113,13 @@ def tidy(ends: dict[str, list[float]], domains: list[str] = DOMAINS, **columns: 
         for step in (STEP // 2, STEP)
         for domain, loss in zip(domains, losses, strict=True)
     ]
-    table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    table = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
     return table.with_columns(**{name: pl.lit(value) for name, value in columns.items()})
 
 
 def shares(own: dict[str, list[float]] = SHARES) -> pl.DataFrame:
     rows = [(name, domain, share) for name, one in own.items() for domain, share in zip(DOMAINS, one, strict=True)]
-    return pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row")
 
 
 def law(own: list[float]) -> list[float]:
@@ -151,7 +151,7 @@ def metrics(folder: Path) -> Made:
 
     def with_errors(table: pl.DataFrame, errors: dict[str, float]) -> pl.DataFrame:
         rows = [(name, STEP, "err", error, True) for name, error in errors.items()]
-        metric = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", "metric"], orient="row")
+        metric = pl.DataFrame(rows, ["mixture", "step", "domain", "loss", "metric"], orient="row")
         return pl.concat([table.with_columns(metric=pl.lit(False)), metric])
 
     losses, fitted = with_errors(tidy(PLAIN_ENDS), errors), with_errors(proxies(), of_proxies)

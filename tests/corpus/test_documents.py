@@ -46,12 +46,20 @@ def test_bad_record_has_its_reason():
         assert rejection.value.reason == reason, raw[:80]
 
 
-def test_dotted_field_may_pass_through_a_json_string():
+def test_a_field_may_pass_through_json_and_the_hash_is_of_the_text_alone():
     for meta in ({"set": {"name": "PileA"}}, json.dumps({"set": {"name": "PileA"}})):
         assert reader(0.0, "meta.set.name", DOMAINS).parse(line(text=" \0\r\n", meta=meta)) == (" \0\r\n", "A")
     for meta in ("", "no JSON", "[" * 100_000, "[]"):  # a string that is no object has no fields
         with pytest.raises(Rejected, match=r"no field 'meta\.set'"):
             lookup_field({"meta": meta}, "meta.set")
+    # hash of the text alone decides
+    keys = [hash_text(f"document {number}") for number in range(20_000)]
+    chosen = [is_within(key[:8], 0.1) for key in keys]
+    assert abs(sum(chosen) / len(keys) - 0.1) < 0.01
+    assert not any(is_within(key[:8], 0) for key in keys)
+    assert all(is_within(key[:8], 1) for key in keys)
+    both = sum(first and is_within(key[8:], 0.1) for key, first in zip(keys, chosen, strict=True))
+    assert abs(both / sum(chosen) - 0.1) < 0.03  # the second half of the hash knows nothing of the first
 
 
 def test_lines_are_numbered_with_the_blank_ones_and_of_one_too_long_a_part_is_held():
@@ -71,16 +79,6 @@ def test_lines_are_numbered_with_the_blank_ones_and_of_one_too_long_a_part_is_he
         assert kept == {number: line for number, line in expected.items() if len(line) <= 10}
         assert [number for number, _ in found] == list(expected)
         assert all(line.reason == "too long" for number, line in found if number not in kept)
-
-
-def test_hash_of_the_text_alone_decides():
-    keys = [hash_text(f"document {number}") for number in range(20_000)]
-    chosen = [is_within(key[:8], 0.1) for key in keys]
-    assert abs(sum(chosen) / len(keys) - 0.1) < 0.01
-    assert not any(is_within(key[:8], 0) for key in keys)
-    assert all(is_within(key[:8], 1) for key in keys)
-    both = sum(first and is_within(key[8:], 0.1) for key, first in zip(keys, chosen, strict=True))
-    assert abs(both / sum(chosen) - 0.1) < 0.03  # the second half of the hash knows nothing of the first
 
 
 def test_share_of_rejects(tmp_path):
@@ -144,13 +142,11 @@ def test_harvest(tmp_path):
         assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
-def test_what_is_not_there_is_told(tmp_path):
+def test_what_cannot_be_harvested_is_told_and_docstrings_are_taken_alone(tmp_path):
     refused("'no-such-package' is not installed", harvest, tmp_path / "a.jsonl", package="no-such-package")
     refused("not 1000; name more of them or fewer megabytes", harvest, tmp_path / "a.jsonl", megabytes="1000")
     assert not list(tmp_path.iterdir())
-
-
-def test_docstrings_alone():
+    # docstrings alone
     source = '"""Module."""\n\ndef f():\n    """Of f:\n\n    indented.\n    """\n    return "no docstring"\n'
     assert docstrings(source) == "Module.\n\nOf f:\n\nindented."
     assert docstrings("print 'old'") == docstrings("\0") == ""

@@ -52,24 +52,20 @@ def probability(text: list[int], first: int, second: int) -> float:
 TEXTS = [[0, 1, 2, 0, 1, 2, 0, 1, 3, 1], [3, 3, 4, 3, 0, 3, 3, 2], [1, 0, 1, 0, 1, 0, 2, 1]]
 
 
-def test_probabilities_are_those_of_the_docstring_and_sum_to_one():
+def test_probabilities_and_cross_entropies_are_those_of_the_docstring_and_thinned_pairs_keep_their_shares():
     asked = np.array([v << 32 | w for v in range(VOCABULARY) for w in range(VOCABULARY)], dtype=np.uint64)
     for text in TEXTS:
         found = np.exp(log_probabilities(coded(text), asked, VOCABULARY)).reshape(VOCABULARY, VOCABULARY)
         wanted = [[probability(text, v, w) for w in range(VOCABULARY)] for v in range(VOCABULARY)]
         assert np.allclose(found, wanted, rtol=1e-12)
         assert np.allclose(found.sum(axis=1), 1)
-
-
-def test_cross_entropies_are_means_over_the_held_out_pairs():
+    # cross entropies are means over the held out pairs
     table = cross_entropies([coded(text) for text in TEXTS[:2]], [lambda t=t: coded(t) for t in TEXTS], VOCABULARY)
     for i, text in enumerate(TEXTS[:2]):
         for j, model in enumerate(TEXTS):
             by_hand = np.mean([-np.log(probability(model, v, w)) for v, w in itertools.pairwise(text)])
             assert table[i, j] == pytest.approx(by_hand, rel=1e-12)
-
-
-def test_thinned_pairs_keep_their_shares_and_about_the_number_wanted():
+    # thinned pairs keep their shares and about the number wanted
     codes, counts = np.arange(1000, dtype=np.uint64), np.full(1000, 1000, dtype=np.uint64)
     kept, left = thin((codes, counts), 100_000, np.random.default_rng(0))
     assert abs(int(left.sum()) - 100_000) < 2000 and len(kept) == 1000
@@ -95,7 +91,7 @@ def counted(tmp_path) -> list[str]:
             table.write_parquet(tmp_path / split / f"{name}.bigrams.parquet")
         files.append(str(tmp_path / "train" / f"{name}.bigrams.parquet"))
         index.append((name, str(tmp_path / "validation" / f"{name}.bin"), 5))
-    pl.DataFrame(index, orient="row", schema=["domain", "path", "rows"]).write_parquet(tmp_path / "validation.parquet")
+    pl.DataFrame(index, ["domain", "path", "rows"], orient="row").write_parquet(tmp_path / "validation.parquet")
     out = ["--validation", str(tmp_path / "validation.parquet"), "--out", str(tmp_path / "cross_entropy.csv")]
     return ["--domains", "a", "b", "c", "--bigrams", *files, *out]
 
@@ -130,15 +126,13 @@ def test_what_cannot_be_measured_is_said(counted, tmp_path):
     refused("the validation split has no row", measure_cross_entropy.main, counted)
 
 
-def test_uniform_counts_give_the_logarithm_however_large():
+def test_entropies_and_their_corrections_by_hand():
     for distinct in (1, 2, 1000):
         assert plug_in(np.full(distinct, 12)) == pytest.approx(np.log(distinct), abs=1e-12)
     assert plug_in(np.array([1])) == 0
     counts = np.array([2**62, 2**62], dtype=np.uint64)
     assert plug_in(counts) == pytest.approx(np.log(2), rel=1e-9)
-
-
-def test_corrections_by_hand():
+    # corrections by hand
     assert miller_madow(np.array([2, 1, 1])) == pytest.approx(1.5 * np.log(2) + 2 / (2 * 4), rel=1e-12)
     # N = 4, f1 = 2: coverage 1/2; q = 1/4, 1/8, 1/8
     q, n = np.array([0.25, 0.125, 0.125]), 4

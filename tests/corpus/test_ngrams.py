@@ -35,21 +35,27 @@ def test_counts_equal_counting_one_by_one(monkeypatch):
         assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
 
 
-def test_no_rows_no_counts():
+def test_codes_keep_the_largest_ids_by_either_sort_and_no_rows_have_no_counts():
     counter = NgramCounter()
     counter.add(np.empty((0, 8), dtype="<u2"))
     assert all(len(column) == 0 for column in (*counter.tokens(), *counter.pairs()))
     assert all(len(column) == 0 for column in count_sorted(np.empty(0, np.uint32)))
     empty = (np.empty(0, np.uint32), np.empty(0, np.uint64))
     assert all(len(column) == 0 for column in merge_counts(empty, empty))
-
-
-def test_codes_keep_the_largest_ids():
+    # codes keep the largest ids
     largest = 2**32 - 1
     rows = np.array([[largest, 0, largest, largest]], dtype="<u4")
     first, second = split_codes(pair_codes(rows))
     assert first.tolist() == [largest, 0, largest]
     assert second.tolist() == [0, largest, largest]
+    # either sort gives the same codes
+    for sort, dtype in itertools.product(counts.SORTS, ("<u4", "<u8")):
+        largest = np.iinfo(dtype).max
+        codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
+        codes[::7], codes[3], codes[4] = 9, largest, 0
+        found = sort(codes)
+        assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
+        assert len(sort(codes[:0])) == 0
 
 
 def test_merged_counts_are_sums_however_large(monkeypatch):
@@ -108,16 +114,6 @@ def test_memory_is_a_block_and_twice_the_first_table(monkeypatch):
         first, *rest = (len(codes) for codes, _ in counter.tables or [((), ())])
         assert sum(rest) <= max(first, 20)
     assert 3 < merged < 20
-
-
-def test_either_sort_gives_the_same_codes():
-    for sort, dtype in itertools.product(counts.SORTS, ("<u4", "<u8")):
-        largest = np.iinfo(dtype).max
-        codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
-        codes[::7], codes[3], codes[4] = 9, largest, 0
-        found = sort(codes)
-        assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
-        assert len(sort(codes[:0])) == 0
 
 
 def test_sums_do_not_depend_on_what_is_put_aside(tmp_path, monkeypatch):

@@ -56,7 +56,7 @@ def test_lines_and_parquet(tmp_path):
         assert read(tmp_path / "raw.parquet") == EXPECTED
 
 
-def test_faults_of_parquet_are_told(tmp_path):
+def test_what_is_told_of_parquet_of_files_and_of_devices(tmp_path):
     path = tmp_path / "raw.parquet"
     pl.DataFrame({"text": ["a", None, "b"], "source": ["a", "a", "z"]}).write_parquet(path)
     refused(r"raw\.parquet:2: field 'text' holds NoneType", read, path, domain="source")
@@ -64,6 +64,14 @@ def test_faults_of_parquet_are_told(tmp_path):
     assert read(path, domain="source", rejects=0.9) == [("a", "A")]
     path.write_bytes(path.read_bytes()[:-9])
     refused(r"raw\.parquet:1: the file is damaged", read, path, domain="source")
+    # an unknown ending a missing file a pipe and a device are told
+    with pytest.raises(InputError, match=r"raw\.csv\.gz has none of the endings .jsonl, .parquet, .txt; say in corpus"):
+        read(tmp_path / "raw.csv.gz")
+    refused(r"raw\.jsonl cannot be opened", read, tmp_path / "raw.jsonl")
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    for path in (tmp_path / "pipe.jsonl", tmp_path):
+        refused(r"is no file; check corpus\.train", sources.open_stream, str(path))
+    refused(r"/dev/zero is no file", sources.open_stream, "/dev/zero")
 
 
 def test_a_text_file_is_one_document(tmp_path):
@@ -96,16 +104,6 @@ def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path):
             : number * 2 - 2
         ]
         assert "x" * 300 in [text for text, _ in read(path, "text", None, {"": "A"}, longest=400)]
-
-
-def test_an_unknown_ending_a_missing_file_a_pipe_and_a_device_are_told(tmp_path):
-    with pytest.raises(InputError, match=r"raw\.csv\.gz has none of the endings .jsonl, .parquet, .txt; say in corpus"):
-        read(tmp_path / "raw.csv.gz")
-    refused(r"raw\.jsonl cannot be opened", read, tmp_path / "raw.jsonl")
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    for path in (tmp_path / "pipe.jsonl", tmp_path):
-        refused(r"is no file; check corpus\.train", sources.open_stream, str(path))
-    refused(r"/dev/zero is no file", sources.open_stream, "/dev/zero")
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

@@ -56,7 +56,7 @@ def test_no_piece_of_a_document_that_is_held_out_trains(tmp_path: Path) -> None:
             assert trains in text["train"] and rest in text["validation"]
 
 
-def test_few_long_documents_hold_out_as_much_as_many_short_ones() -> None:
+def test_ends_are_after_a_line_and_few_documents_hold_out_as_much_as_many() -> None:
     for count, words in ((1, 20_000), (11, 2000), (2000, 8)):
         share, total, held_out, texts = 0.1, 0, 0, 0
         for number in range(count):
@@ -67,9 +67,7 @@ def test_few_long_documents_hold_out_as_much_as_many_short_ones() -> None:
             assert not (trains and rest) or len(rest) >= LONGEST / 2
             total, held_out, texts = total + len(text), held_out + len(rest), texts + bool(rest)
         assert texts > 0 and held_out / total == pytest.approx(share, rel=0.5)
-
-
-def test_the_end_of_a_document_begins_after_a_line() -> None:
+    # the end of a document begins after a line
     text = "x" * 3000 + " y" + "z" * 300 + "\nthe end\n" + "w" * 900
     trains, rest = split_document(text, bytes(16), 0.1, LONGEST)
     assert trains.endswith("\n") and rest == "the end\n" + "w" * 900

@@ -161,7 +161,7 @@ def test_bytes_of_the_tokens_are_those_of_the_text(tokenizer: Path) -> None:
     assert lengths[Tokenizer.from_str(definition).token_to_id(END)] == 0
 
 
-def test_bytes_of_a_published_tokenizer() -> None:
+def test_bytes_are_those_of_published_tokenizers_the_end_of_text_is_silent_and_others_have_none() -> None:
     if not NEOX.exists():
         pytest.skip("the tokenizer of GPT-NeoX is not there")
     definition = NEOX.read_text(encoding="utf-8")
@@ -169,14 +169,17 @@ def test_bytes_of_a_published_tokenizer() -> None:
     assert len(lengths) == 50277 and lengths[0] == 0
     for text, ids in zip(TEXTS, encode(TEXTS), strict=True):
         assert lengths[ids].sum() == len(text.encode())
-
-
-def test_the_end_of_text_is_silent_though_it_is_listed_as_an_ordinary_token() -> None:
+    # the end of text is silent though it is listed as an ordinary token
     tokenizer = Tokenizer(models.BPE({"a": 0, "b": 1}, []))
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_tokens([AddedToken("<end>"), AddedToken("  é")])
     assert byte_lengths(tokenizer.to_str(), "<end>").tolist() == [1, 1, 0, 4]
     assert byte_lengths(tokenizer.to_str(), "a").tolist() == [1, 1, 5, 4]
+    # a tokenizer that does not say has none
+    tokenizer = Tokenizer(models.WordPiece({"a": 0, "##b": 1}, unk_token="a"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.decoder = decoders.WordPiece()
+    assert byte_lengths(tokenizer.to_str(), END) is None
 
 
 def test_bytes_of_a_tokenizer_with_byte_fallback() -> None:
@@ -191,13 +194,6 @@ def test_bytes_of_a_tokenizer_with_byte_fallback() -> None:
     for text in (" ü", "😀 ", "\n"):
         assert lengths[tokenizer.encode(text).ids].sum() == len(text.encode())
     assert lengths[0] == 0 and lengths[vocabulary["\u2581ab"]] == 3
-
-
-def test_a_tokenizer_that_does_not_say_has_none() -> None:
-    tokenizer = Tokenizer(models.WordPiece({"a": 0, "##b": 1}, unk_token="a"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.decoder = decoders.WordPiece()
-    assert byte_lengths(tokenizer.to_str(), END) is None
 
 
 def test_the_bytes_that_are_counted_are_those_of_the_rows_that_are_evaluated(tokenizer: Path, tmp_path: Path) -> None:

@@ -90,14 +90,12 @@ def test_answers_without_the_bits_of_the_gold_are_refused(answers: pl.DataFrame,
         compare_answers.main([*flags, "--resamples", "5", "--level", "0.9", "--seed", "0", "--out", "out.csv"])
 
 
-def test_runs_of_one_mixture_are_averaged_item_by_item() -> None:
+def test_all_cells_draw_the_same_items_and_runs_of_one_mixture_are_averaged_by_item() -> None:
     right = np.array([True, True, False, False])
     both = pl.concat([verdicts("a", 1, "t", right, 0), verdicts("a", 1, "t", ~right, 1)])
     row = compare_accuracy(both, "a", 50, 0.9, 0).filter(metric="normalised", task="t").row(0, named=True)
     assert (row["items"], row["value"], row["low"], row["high"]) == (4, 0.5, 0.5, 0.5)
-
-
-def test_all_cells_draw_the_same_items() -> None:
+    # all cells draw the same items
     right = np.random.default_rng(1).random((1, 300)) < 0.5
     drawn = resampled_means(np.concatenate([right, ~right]), 250, np.random.default_rng(0))
     assert drawn.shape == (250, 2)
@@ -126,7 +124,7 @@ def test_table_figures_and_summary(answers: pl.DataFrame, tmp_path: Path, none_r
         answers.filter(mixture=name).write_parquet(tmp_path / f"{name}.parquet")
         flags.append(str(tmp_path / f"{name}.parquet"))
     rows = [(name, step, "web", 3.0 + step / 10) for name in ("baseline", "bimix") for step in (5, 10, 20)]
-    pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
+    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
     flags += ["--losses", str(tmp_path / "losses.csv"), "--reference", "baseline"]
     flags += ["--resamples", "50", "--level", "0.9"]
     compare_answers.main([*flags, "--seed", "0", "--out", str(tmp_path / "table.csv")])

@@ -46,24 +46,20 @@ def written(kind: str, shot: Question, item: Question, room: int = 1000) -> str:
     return "".join(map(chr, build_prompt(kind, shot, item, letters, room).ids.tolist()))
 
 
-def test_the_templates_of_the_protocol() -> None:
+def test_prompts_are_the_templates_and_the_shot_depends_on_seed_and_question_alone() -> None:
     shot, item = question("who ran?", "Ann", "Anna"), question("who sat?", "Bob")
     assert written("question", shot, item) == "Question: who ran?\nAnswer: Ann\n\nQuestion: who sat?\nAnswer:"
     shot, item = question("the cat sat on the", "mat"), question("a b", "c")
     expected = "Complete the following sentences.\n\nInput: the cat sat on the\nOutput: mat\n\nInput: a b\nOutput:"
     assert written("last_word", shot, item) == expected
-
-
-def test_the_shot_depends_on_seed_and_question_alone() -> None:
+    # the shot depends on seed and question alone
     items = [question(f"q{number}") for number in range(50)]
     shots = [question(f"s{number}") for number in range(400)]
     drawn = {item.text: draw_shot(item, shots, 0).text for item in items}
     assert drawn == {item.text: draw_shot(item, shots, 0).text for item in reversed(items)}
     assert len(set(drawn.values())) > 40
     assert drawn != {item.text: draw_shot(item, shots, 1).text for item in items}
-
-
-def test_a_question_is_never_its_own_example() -> None:
+    # a question is never its own example
     items = [question("same"), question("same"), question("other")]
     assert draw_shot(items[0], items, 0).text == "other"
     refused("no other question", draw_shot, items[0], items[:2], 0)
@@ -81,11 +77,15 @@ def test_long_prompts_are_cut_from_the_left_and_a_question_that_does_not_fit_is_
     assert written("last_word", shot, question("p" * 99), 40) == "p" * 32 + "\nOutput:"
 
 
-def test_what_counts_of_a_continuation() -> None:
+def test_what_counts_of_a_continuation_and_which_answer_is_the_likeliest() -> None:
     assert read_prediction(" The Nile. \nQuestion: more") == "The Nile."
     assert read_prediction("\nlate") == ""
     assert normalise(" The  'Nile'. ") == "the nile"
     assert normalise("U.S.A.") == "usa"
+    # the likeliest answer is so by the byte
+    short, long = Gold("a", 2, np.array([1])), Gold("abcdefg", 8, np.array([1, 2]))
+    assert likeliest((short, long), (2 * math.log(2), 4 * math.log(2))) == (long, 4)
+    assert likeliest((short, long), (1e-3, 4.0))[0] is short
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,6 @@ def test_where_the_tokenizer_joins_prompt_and_answer_the_answer_stands_by_itself
     (ids,) = encode(["Answer:"])
     (gold,) = encode_golds("Answer:", ids, ("x",), encode, 10)
     assert gold.ids.tolist() == [known[" x"]]
-
-
-def test_the_likeliest_answer_is_so_by_the_byte() -> None:
-    short, long = Gold("a", 2, np.array([1])), Gold("abcdefg", 8, np.array([1, 2]))
-    assert likeliest((short, long), (2 * math.log(2), 4 * math.log(2))) == (long, 4)
-    assert likeliest((short, long), (1e-3, 4.0))[0] is short
 
 
 def test_sums_do_not_depend_on_what_shares_a_batch_nor_on_padding(monkeypatch: pytest.MonkeyPatch) -> None:

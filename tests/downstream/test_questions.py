@@ -41,7 +41,7 @@ def take(raw: bytes | str, name: str, kind: str = "question", rejects: float = 0
     return questions, faults
 
 
-def test_every_published_form_gives_the_same_question() -> None:
+def test_every_published_form_and_official_files_give_questions_with_their_lines() -> None:
     expected = ("who?", ("Ann Lee", "Ann"))
     for record in (
         {"question": "who?", "answers": ["Ann Lee", "Ann", " Ann "]},
@@ -51,9 +51,7 @@ def test_every_published_form_gives_the_same_question() -> None:
     ):
         assert parse_question(record) == expected
     assert parse_question({"question": "q", "answer": "one"}) == ("q", ("one",))
-
-
-def test_official_files_are_read_with_the_line_of_each_entry() -> None:
+    # official files are read with the line of each entry
     for indent in (None, 2):
         questions, _ = take(json.dumps(OFFICIAL, indent=indent), "triviaqa.json")
         assert [question.answers for question in questions] == [("Mont Blanc", "Mt Blanc"), ("Nile",)]
@@ -63,7 +61,7 @@ def test_official_files_are_read_with_the_line_of_each_entry() -> None:
     assert [question.answers for question in questions] == [("Jamaican English", "Lawyer"), ('a "b" c',)]
 
 
-def test_passages_lose_their_last_word() -> None:
+def test_passages_lose_their_last_word_and_what_is_no_task_is_refused() -> None:
     assert parse_passage({"text": " In my palm is\na  stone "}) == ("In my palm is\na", ("stone",))
     questions, _ = take("one two\n\nthree four five\n", "lambada.txt", "last_word")
     assert [(question.text, question.answers) for question in questions] == [
@@ -71,6 +69,11 @@ def test_passages_lose_their_last_word() -> None:
         ("three four", ("five",)),
     ]
     assert [question.place for question in questions] == ["lambada.txt:1", "lambada.txt:3"]
+    # a file that is no task is refused
+    refused("not JSON", take, '[{"question": ', "t.json")
+    refused("no list `Data`", take, '{"Version": 1.0, "Rows": []}', "t.json")
+    with pytest.raises(Rejected):
+        parse_question(["a"])
 
 
 def test_parquet_of_the_hub(tmp_path: Path) -> None:
@@ -99,13 +102,6 @@ def test_a_bad_item_is_a_sentence_with_file_and_line_or_counted() -> None:
         assert len(questions) == 2 and faults.records == 3 and faults.reasons.total() == 1
         with pytest.raises(InputError, match=r"1 of 3 records were rejected, more than the share 0\.2"):
             take(f"{good}\n{line}\n{good}", "t.jsonl", kind, rejects=0.2)
-
-
-def test_a_file_that_is_no_task_is_refused() -> None:
-    refused("not JSON", take, '[{"question": ', "t.json")
-    refused("no list `Data`", take, '{"Version": 1.0, "Rows": []}', "t.json")
-    with pytest.raises(Rejected):
-        parse_question(["a"])
 
 
 @real

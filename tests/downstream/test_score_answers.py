@@ -210,9 +210,7 @@ def test_a_killed_call_goes_on_with_the_tasks_that_are_left(taught: Path, answer
     assert_frame_equal(found, expected, check_exact=False, abs_tol=1e-3)  # the first call had batches of one
 
 
-def test_what_changed_is_answered_again_and_nothing_else(
-    taught: Path, answered: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_changed_is_answered_again_and_nothing_else(taught: Path, answered: Path, tmp_path, capsys) -> None:
     shutil.copytree(answered, tmp_path / "again")
     capsys.readouterr()
     (tmp_path / "again/state/right-000000010-0.parquet").touch()  # of settings that are no longer asked

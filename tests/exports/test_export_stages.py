@@ -87,13 +87,11 @@ def test_the_table_has_each_stage_and_the_epochs_of_the_whole_run(tmp_path: Path
 OUTSIDE = "a'b\"c: {d}"
 
 
-def test_a_value_that_no_filter_has_quoted_ends_the_template() -> None:
+def test_names_and_values_that_are_not_quoted_end_the_template() -> None:
     for text in ("{{ path }}", "{{ 'a' ~ path | yaml }}", "{{ 0.5 }}", "{{ [path] | join(',') }}"):
         with pytest.raises(TypeError, match="without a filter that quotes it"):
             ENVIRONMENT.from_string(text).render(path=OUTSIDE)
-
-
-def test_a_name_that_a_template_does_not_have_ends_it() -> None:
+    # a name that a template does not have ends it
     for text in ("paht | python", "[paht] | python", "paht | repr", "[paht] | csv", "paht | shell"):
         with pytest.raises(UndefinedError, match="'paht' is undefined"):
             ENVIRONMENT.from_string(f"{{{{ {text} }}}}").render(path=OUTSIDE)

@@ -41,7 +41,7 @@ INDEX = {
 def tables(tmp_path: Path) -> Path:
     """Two token indices and a manifest of five raw files, one of them far away."""
     for split, rows in INDEX.items():
-        pl.DataFrame(rows, schema=COLUMNS, orient="row").write_parquet(tmp_path / f"{split}.parquet")
+        pl.DataFrame(rows, COLUMNS, orient="row").write_parquet(tmp_path / f"{split}.parquet")
     for name, size in (("a.jsonl", 200), ("b.jsonl", 100), ("d.jsonl", 100), ("v.jsonl", 10)):
         (tmp_path / name).write_bytes(b"x" * size)
     shards = [

@@ -40,13 +40,11 @@ def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int =
     return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept)
 
 
-def test_flops_are_those_of_training_and_a_third_of_it_for_evaluation() -> None:
+def test_flops_are_a_trainings_and_its_evaluations_and_hours_those_of_all_devices() -> None:
     per_token = 6 * 123_689_472 + 12 * 12 * 768 * 1024
     trained, evaluated = 200_000 * 512 * 1024, 20 * 22 * 512 * 1024
     assert run_flops(SHAPE, RECIPE, 1024, 22) == pytest.approx(per_token * (trained + evaluated / 3), rel=1e-12)
-
-
-def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
+    # hours are of all devices together and of what is not done
     rows = [cost(planned(runs=6, done=done), SHAPE, 1024, 22, A100, 8) for done in (0, 6)]
     fresh, ended = pl.DataFrame(with_totals(rows)).rows(named=True)[:2]
     hours = run_flops(SHAPE, RECIPE, 1024, 22) / (312e12 * 0.4) / 3600
@@ -59,7 +57,7 @@ def test_hours_are_of_all_devices_together_and_of_what_is_not_done() -> None:
     assert keeping.storage_gb == pytest.approx((6 * 28 + 54 * 4) * 123_689_472 / 1e9)
 
 
-def test_searches_cost_what_they_do_beside_pretraining() -> None:
+def test_searches_cost_what_they_do_beside_pretraining_as_the_report_of_doge_counts() -> None:
     row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
     for what in row:
         table = with_totals([cost(planned(what), SHAPE, 1024, 22, A100, 8)])
@@ -71,9 +69,7 @@ def test_searches_cost_what_they_do_beside_pretraining() -> None:
     assert row["doge"]["flops_per_run"] == pytest.approx(plain * (1 + 24 / 512), rel=1e-3)
     assert row["swarm"]["flops_per_run"] == plain
     assert row["swarm"]["storage_gb"] == 0
-
-
-def test_the_plan_of_doge_is_what_its_report_counts() -> None:
+    # the plan of doge is what its report counts
     session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
     plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
     more = extra_flops(session, Mix(SimpleNamespace(domains=["x"] * 22), mix_rows(RECIPE.batch_rows, 22)))

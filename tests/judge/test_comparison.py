@@ -29,10 +29,10 @@ def table(curves: dict[str, dict[str, np.ndarray]]) -> pl.DataFrame:
         for domain, losses in domains.items()
         for step, loss in zip(STEPS, losses, strict=True)
     ]
-    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
 
 
-def test_a_power_law_reaches_a_level_where_its_inverse_says():
+def test_steps_saved_follow_from_a_power_law():
     losses = 9 * STEPS**-0.25
     for step in (150, 333, 999):
         assert steps_to_reach(STEPS, losses, 9 * step**-0.25) == pytest.approx(step, rel=1e-12)
@@ -41,9 +41,7 @@ def test_a_power_law_reaches_a_level_where_its_inverse_says():
     assert steps_to_reach(STEPS, losses, losses[-1] - 1e-9) is None
     # the first arrival counts even if the loss rises again
     assert steps_to_reach(np.array([10, 20, 30]), np.array([3.0, 1.0, 2.0]), 1.0) == pytest.approx(20)
-
-
-def test_a_mixture_that_learns_twice_as_fast_needs_half_the_steps():
+    # a mixture that learns twice as fast needs half the steps
     curve = 8 * STEPS**-0.3
     fast = 8 * (2.0 * STEPS) ** -0.3
     runs = compare(table({"slow": {"a": curve, "b": curve}, "fast": {"a": fast, "b": fast}}), "slow")
@@ -89,7 +87,7 @@ def test_repeated_runs_are_averaged_and_their_spread_is_told():
         for seed in seeds
         for step in (10, 20)
     ]
-    table = compare(pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row"), "baseline")
+    table = compare(pl.DataFrame(rows, ["mixture", "seed", "step", "domain", "loss"], orient="row"), "baseline")
     assert table["runs"].to_list() == [2, 1]
     assert table["average_loss"][0] == pytest.approx(np.sqrt(4.0 * 4.2))
     assert table["deviation_percent"][0] == pytest.approx(100 * np.std([4.0, 4.2], ddof=1) / 4.1)
@@ -164,20 +162,18 @@ def test_no_worse_than_says_by_which_domain_it_is_broken_and_by_how_much():
     assert compare(losses, "one")["broken"].null_count() == 2
 
 
-def test_sizes_are_never_mixed():
+def test_sizes_are_never_mixed_and_the_order_of_the_rows_does_not_matter():
     """At 1M `b` is better; only `a` was run at 8M, where all is lower."""
     rows = [
         (name, size, 10, "web", loss)
         for name, size, loss in (("a", 1e6, 4.0), ("b", 1e6, 3.9), ("a", 8e6, 3.0), ("c", 8e6, 3.1))
     ]
-    losses = pl.DataFrame(rows, schema=["mixture", "parameters", "step", "domain", "loss"], orient="row")
+    losses = pl.DataFrame(rows, ["mixture", "parameters", "step", "domain", "loss"], orient="row")
     both = losses.filter(pl.col("mixture") != "c")
     assert compare(both, "a")["difference_percent"][1] == pytest.approx(-2.5)
     assert measured(both).parameters == 1e6 and measured(losses.filter(pl.col("mixture") != "b")).parameters == 8e6
     refused(r"models of 1e\+06, 8e\+06 parameters, and no size has all of them", measured, losses)
-
-
-def test_the_order_of_the_rows_does_not_matter():
+    # the order of the rows does not matter
     losses = table({"m": {"a": STEPS**-0.1, "b": STEPS**-0.2}, "n": {"a": STEPS**-0.3, "b": STEPS**-0.4}})
     shuffled = losses.sample(fraction=1, shuffle=True, seed=1)
     assert average_losses(shuffled).sort("mixture", "step").equals(average_losses(losses).sort("mixture", "step"))

@@ -88,7 +88,7 @@ def off(seed: int, by: float = 0.05, truth: np.ndarray = TRUTH) -> np.ndarray:
     return truth * np.exp(by * np.random.default_rng(seed).standard_normal(truth.shape))
 
 
-def test_the_weights_of_a_mix_that_is_the_truth_are_found():
+def test_the_weights_of_a_mix_that_is_the_truth_are_found_and_folds_predicted_by_the_others():
     one = off(1)
     other = np.exp((np.log(TRUTH) - 0.3 * np.log(one)) / 0.7)
     mixed, weights = blend(TRUTH, {"one": one, "other": other})
@@ -96,9 +96,7 @@ def test_the_weights_of_a_mix_that_is_the_truth_are_found():
     assert mixed == pytest.approx(TRUTH, rel=1e-5)
     assert beaten(TRUTH, one, mixed) and beaten(TRUTH, other, mixed)
     assert shown(weights | {"third": 0.01}) == "0.7 other, 0.3 one"
-
-
-def test_a_fold_is_predicted_by_weights_from_the_others():
+    # a fold is predicted by weights from the others
     laws, fold = {"one": off(1), "other": off(2)}, folds_of(len(TRUTH)) == 3
     changed = TRUTH.copy()
     changed[fold] *= 2
@@ -106,16 +104,14 @@ def test_a_fold_is_predicted_by_weights_from_the_others():
     assert there[fold] == pytest.approx(again[fold]) and there[~fold] != pytest.approx(again[~fold])
 
 
-def test_chance_beats_a_law_that_is_right_in_few_of_many_draws():
+def test_chance_beats_a_law_seldom_right_and_losses_that_are_missing_do_not_count():
     found = 0
     for seed in range(100):
         truth = off(seed, 0.02)
         laws = {"right": TRUTH, "wrong": off(seed + 1_000), "worse": off(seed + 2_000, 0.1)}
         found += beaten(truth, TRUTH, blend(truth, laws)[0])
     assert found <= 5
-
-
-def test_losses_that_are_missing_do_not_count_and_few_runs_say_nothing():
+    # losses that are missing do not count and few runs say nothing
     truth, one, other = TRUTH.copy(), off(1), off(2)
     truth[0, 1] = truth[5, 0] = np.nan
     mixed, weights = blend(truth, {"one": one, "other": other})

@@ -19,7 +19,7 @@ def losses(ends: dict[str, tuple[float, float]]) -> pl.DataFrame:
         for step in (10, 20):
             for domain, last in zip("ab", domains, strict=True):
                 rows.append((mixture, step, domain, last + (1.0 if step == 10 else 0.0)))
-    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
 
 
 @pytest.fixture

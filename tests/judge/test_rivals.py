@@ -161,16 +161,13 @@ def test_intervals_keep_to_max_epochs_and_take_a_baseline_of_their_own(tmp_path)
     refused("--max-epochs needs --run-tokens", estimate_intervals.main, [*arguments, *epochs[:-2]])
 
 
-def test_exponential_recovers_its_own_losses():
+def test_exponential_recovers_its_own_losses_and_is_not_led_astray_by_one_wild_run():
     draw = np.random.default_rng(0)
     shares, t = draw.dirichlet(np.ones(4), 30), draw.normal(-1, 1, 4)
     fitted = exponential.fit_step(shares, 2 + 1.5 * np.exp(shares @ t), np.ones(30), "abcd")
     new = draw.dirichlet(np.ones(4), 20)
     assert np.allclose(exponential.predict_step(fitted, "abcd", new), 2 + 1.5 * np.exp(new @ t), rtol=1e-5)
-
-
-def test_exponential_is_not_led_astray_by_one_wild_run():
-    """Huber of width 0.05: a run off by 1 pulls no more than one off by 0.05."""
+    # huber of width 0.05: a run off by 1 pulls no more than one off by 0.05
     draw = np.random.default_rng(1)
     shares, t = draw.dirichlet(np.ones(3), 30), np.array([-2.0, -0.5, 0.3])
     law = lambda r: 2 + 1.5 * np.exp(r @ t)  # noqa: E731

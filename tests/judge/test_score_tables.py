@@ -155,7 +155,7 @@ def test_each_mixture_is_predicted_by_a_fit_without_it(told: list, n: int) -> No
     assert left_out_losses("bimix", observed(2)) is None and len(told) == min(n, FOLDS)
 
 
-def test_scores_of_the_last_step_are_of_what_was_observed_there() -> None:
+def test_scores_of_the_last_step_are_of_what_was_observed_there_and_of_one_size() -> None:
     runs = observed(4, ("a", "b"))
     runs.losses[0, -1, 1] = runs.losses[3, -1, 1] = np.nan
     guesses = runs.losses[:, -1].copy()
@@ -166,9 +166,7 @@ def test_scores_of_the_last_step_are_of_what_was_observed_there() -> None:
     assert set(found["x_spearman"]) == {"a"}
     runs.losses[:, -1, 1] = np.nan
     assert set(at_last_step(runs, guesses, "x")["x_mre"]) == {"a"}
-
-
-def test_sizes_are_not_mixed_up() -> None:
+    # sizes are not mixed up
     one_size(observed(3))
     refused("models of several sizes", one_size, replace(observed(3), parameters=np.array([1.0, 1, 2])))
     for score in (lambda runs: compare(["bimix"], runs, None), lambda runs: curve_of(runs, [3], None)):
@@ -247,7 +245,7 @@ def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytes
     assert set(enough.filter(pl.col("domain").is_null())["note"]) == {None, "not defined"}
 
 
-def test_the_table_of_laws_is_of_means_in_percent() -> None:
+def test_the_table_of_laws_is_in_percent_with_their_sizes_in_letters_and_numbers() -> None:
     lines = [
         ("l", "extrapolation_mre", "a", 9.0, 7, 3, None),
         ("l", "extrapolation_mre", None, 0.01, 7, 3, "needs 9 runs"),
@@ -258,12 +256,9 @@ def test_the_table_of_laws_is_of_means_in_percent() -> None:
         ("k", "extrapolation_mre", None, None, 7, 4, "not defined"),
         ("k", "left_out_mre", None, 0.0, 7, 4, None),
     ]
-    table = laws_table(pl.DataFrame(lines, schema=side_by_side.COMPARISON, orient="row"))
+    table = laws_table(pl.DataFrame(lines, side_by_side.COMPARISON, orient="row"))
     assert table.rows() == [("l", 3, 7, 1.0, 2.0, 3.0, 0.5, "needs 9 runs"), ("k", 4, 7, None, None, 0.0, None, None)]
-
-
-def test_sizes_of_laws_in_letters_and_numbers() -> None:
-    """Three training domains, six of losses, four steps."""
+    # three training domains, six of losses, four steps
     for law, one, steps in (("bimix", 2, 24), ("transfer", 5, 45), ("exponential", 5, 120), ("regmix", None, None)):
         row = complexity([law], 3, 6, 4).row(0, named=True)
         assert row["law"] == law and row["one_domain_one_step_here"] == one

@@ -18,7 +18,7 @@ from bimix.observations.observations import Observations, read_observations
 STEPS = np.array([1000, 2000, 4000, 8000])
 
 
-def test_r2_is_of_log_losses():
+def test_r2_is_of_log_losses_and_rounding_is_no_spread():
     """A guess too high at the largest loss: 0.5 in logs, below 0 of the losses."""
     observed, predicted = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.0, 2.0, 4.0, 8.0 * np.exp(np.log(2) * 2.5**0.5)])
     total = np.log(2) ** 2 * (1.5**2 + 0.5**2) * 2
@@ -26,6 +26,13 @@ def test_r2_is_of_log_losses():
     assert r2_log(observed, predicted) == pytest.approx(1 - missed / total) == pytest.approx(0.5)
     plain = 1 - np.sum((observed - predicted) ** 2) / np.sum((observed - observed.mean()) ** 2)
     assert plain < 0 and abs(plain - 0.5) > 0.5
+    # rounding is no spread
+    flat = 2.5 + np.array([0, 4e-16, 0, -4e-16])
+    assert np.ptp(flat) > 0
+    assert r2_log(flat, np.full(4, 2.6)) is None
+    falling = np.array([4.0, 3.0, 2.0, 1.0])
+    ranks = rank_correlation(np.stack([falling, flat, falling], axis=1), np.stack([falling, falling, flat], axis=1))
+    assert ranks[0] == pytest.approx(1) and np.isnan(ranks[1:]).all()
 
 
 def test_table_3_has_the_r2_of_log_losses():
@@ -68,15 +75,6 @@ def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_no
     others = Observations(names, ("web", "code"), STEPS, ("x", "y"), shares, losses)
     none = generalization(fitted, others, shares)
     assert none.is_empty() and dict(none.schema) == GENERALIZATION
-
-
-def test_rounding_is_no_spread():
-    flat = 2.5 + np.array([0, 4e-16, 0, -4e-16])
-    assert np.ptp(flat) > 0
-    assert r2_log(flat, np.full(4, 2.6)) is None
-    falling = np.array([4.0, 3.0, 2.0, 1.0])
-    ranks = rank_correlation(np.stack([falling, flat, falling], axis=1), np.stack([falling, falling, flat], axis=1))
-    assert ranks[0] == pytest.approx(1) and np.isnan(ranks[1:]).all()
 
 
 DOMAINS = ("a", "b", "c", "d")

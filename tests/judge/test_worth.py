@@ -49,7 +49,7 @@ def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFra
         for step in ((10, 20) if evaluations else (20,))
         for domain, shift in (("web", 0.2), ("code", -0.2))
     ]
-    return pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "seed", "step", "domain", "loss"], orient="row")
 
 
 def by_name(table: pl.DataFrame) -> dict[str, dict]:
@@ -110,7 +110,7 @@ def test_numbers_are_those_of_pairs_by_seed() -> None:
     assert rows["baseline"]["gain_percent"] == 0 and rows["baseline"]["gain_low"] is None
 
 
-def test_a_tie_is_what_the_best_of_so_many_may_lead_by() -> None:
+def test_a_tie_is_what_the_best_of_so_many_may_lead_by_as_dunnett_has_it() -> None:
     """Of four mixtures over three seeds by Dunnett (1955): 6 degrees of freedom, three rivals."""
     for behind, tied in ((0.93, True), (1.07, False)):
         least = 2.56
@@ -123,10 +123,7 @@ def test_a_tie_is_what_the_best_of_so_many_may_lead_by() -> None:
         rows = by_name(verdict(tidy(losses, evaluations=False), "d", {}))
         assert rows["a"]["ties_with_best"] and rows["b"]["ties_with_best"] is tied
         assert not rows["c"]["ties_with_best"] and not rows["d"]["ties_with_best"]
-
-
-def test_the_quantile_of_the_best_is_dunnetts() -> None:
-    """C. W. Dunnett, JASA 50 (1955), table 1a: 95 %, one-sided."""
+    # C. W. Dunnett, JASA 50 (1955), table 1a: 95 %, one-sided
     table = {(1, 10): 1.81, (2, 10): 2.15, (3, 10): 2.34, (9, 10): 2.81, (3, 20): 2.19, (9, 20): 2.60, (9, 5): 3.30}
     for (rivals, freedom), quantile in table.items():
         assert best_quantile(rivals, freedom) == pytest.approx(quantile, abs=0.006)
@@ -137,15 +134,13 @@ def ends(losses: dict[str, list[float]]) -> np.ndarray:
     return found.criterion.values(found.runs)[:, :, -1]
 
 
-def test_the_same_runs_under_two_names_count_once() -> None:
+def test_the_same_runs_under_two_names_count_once_and_one_seed_tells_no_tie() -> None:
     twice = LOSSES | {"again": [value * (1 + 1e-9) for value in LOSSES["law"]]}
     (_, again), (_, once) = (levels(ends(losses)) for losses in (twice, LOSSES))
     assert (again.freedom, again.mixtures) == (once.freedom, once.mixtures)
     assert again.deviation == pytest.approx(once.deviation, rel=1e-6)
     assert again.errors[:3, :3] == pytest.approx(once.errors) and again.errors[1, 3] == 0
-
-
-def test_one_seed_tells_no_tie() -> None:
+    # one seed tells no tie
     losses = {"baseline": [4.0], "law": [3.9]}
     table = verdict(tidy(losses), "baseline", {})
     assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
@@ -211,9 +206,7 @@ def test_the_scripts_judge_and_draw(tmp_path) -> None:
         for name, one in zip(names, shares, strict=True)
         for j, domain in enumerate(("code", "web"))
     ]
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(
-        tmp_path / "mixtures.parquet"
-    )
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_parquet(tmp_path / "mixtures.parquet")
     files = {"losses": "losses.parquet", "mixtures": "mixtures.parquet", "out": "v.csv"}
     flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
     proposed = json.dumps({"law": {"coefficients": str(tmp_path / "law.json"), "step": 20}})
@@ -235,7 +228,7 @@ def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:
         for name in LOSSES
         for domain, share in (("code", len(name) / 10), ("web", 1 - len(name) / 10))
     ]
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_parquet(tmp_path / "m.parquet")
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_parquet(tmp_path / "m.parquet")
     files = {"losses": "losses.parquet", "mixtures": "m.parquet", "out": "b.json"}
     flags = [word for flag, name in files.items() for word in (f"--{flag}", str(tmp_path / name))]
     mix_best.main([*flags, "--step", "20"])
@@ -252,8 +245,8 @@ def test_the_best_of_a_search_is_judged_by_its_objective(tmp_path) -> None:
         for name, share in zip(ends, (0.5, 0.9, 0.6), strict=True)
         for domain, share in (("a", share), ("b", 1 - share))
     ]
-    pl.DataFrame(losses, schema=["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "l.csv")
-    pl.DataFrame(shares, schema=["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "m.csv")
+    pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "l.csv")
+    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "m.csv")
     flags = ["--losses", str(tmp_path / "l.csv"), "--mixtures", str(tmp_path / "m.csv"), "--step", "20"]
     for objective, share in (("{}", 0.9), ("minimax", 0.6), ("no_worse_than", 0.6), ("weighted", 0.9)):
         block = objective if objective == "{}" else json.dumps({"kind": objective, "reference": "reference"})

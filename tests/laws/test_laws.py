@@ -13,13 +13,27 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 
 
-def test_bimix_recovers_the_law_that_made_the_losses():
+def test_bimix_recovers_the_law_that_made_the_losses_and_weights_are_repetitions():
     for seed in range(2):
         truth, shares, new = bivariate(seed, 7), mixtures(seed, 4, 7), mixtures(seed + 100, 50, 7)
         fitted = laws.fit("bimix", observe(truth, shares, STEPS))
         steps = [5_000, 200_000, 400_000]
         assert np.abs(laws.predict(fitted, new, steps) / truth(new, steps) - 1).max() < 1e-6
         assert fitted["coefficients_fitted"] == 28
+    # weights are repetitions
+    observed = observe(bivariate(2, 2), mixtures(2, 5, 2), STEPS, noise=0.01)
+    repeated = laws.fit("bimix", observed.take([0, 0, 2, 3, 3, 3]))
+    weighted = laws.fit("bimix", observed, np.array([2, 0, 1, 3, 0]))
+    new = mixtures(3, 10, 2)
+    assert np.allclose(laws.predict(repeated, new, STEPS), laws.predict(weighted, new, STEPS), rtol=1e-6)
+    # the fixed step form
+    shares = mixtures(3, 6, 4)
+    truth = lambda shares, steps: np.array([2.0, 3, 1, 4]) * shares[:, None, :] ** -np.array([0.1, 0.2, 0.05, 0.3])  # noqa: E731
+    fitted = laws.fit("bimix", observe(truth, shares, [1000]))
+    new = mixtures(4, 9, 4)
+    assert np.allclose(laws.predict(fitted, new, [1000]), truth(new, [1000]), rtol=1e-12)
+    assert set(fitted["coefficients"]["d00"]) == {"A", "alpha"} and fitted["coefficients_fitted"] == 8
+    refused("fitted at step 1000 alone", laws.predict, fitted, new, [2000])
 
 
 def test_unobserved_points_are_left_out():
@@ -36,14 +50,6 @@ def test_unobserved_points_are_left_out():
     assert fit_fixed_step(u, losses, np.array([1, 1, 1, 0])) == pytest.approx(without)
     alike = fit_fixed_step(u[[0, 0, 0, 3]], losses, np.array([1, 1, 1, 0]))
     assert alike == pytest.approx({"A": np.exp(losses[:3].mean()), "alpha": 0})
-
-
-def test_weights_are_repetitions():
-    observed = observe(bivariate(2, 2), mixtures(2, 5, 2), STEPS, noise=0.01)
-    repeated = laws.fit("bimix", observed.take([0, 0, 2, 3, 3, 3]))
-    weighted = laws.fit("bimix", observed, np.array([2, 0, 1, 3, 0]))
-    new = mixtures(3, 10, 2)
-    assert np.allclose(laws.predict(repeated, new, STEPS), laws.predict(weighted, new, STEPS), rtol=1e-6)
 
 
 def cost(coefficients, u, losses):
@@ -80,16 +86,6 @@ def test_no_random_start_and_no_other_route_finds_a_better_fit(seed):
     assert reached <= min(random, projected) * (1 + 1e-6)
 
 
-def test_the_fixed_step_form():
-    shares = mixtures(3, 6, 4)
-    truth = lambda shares, steps: np.array([2.0, 3, 1, 4]) * shares[:, None, :] ** -np.array([0.1, 0.2, 0.05, 0.3])  # noqa: E731
-    fitted = laws.fit("bimix", observe(truth, shares, [1000]))
-    new = mixtures(4, 9, 4)
-    assert np.allclose(laws.predict(fitted, new, [1000]), truth(new, [1000]), rtol=1e-12)
-    assert set(fitted["coefficients"]["d00"]) == {"A", "alpha"} and fitted["coefficients_fitted"] == 8
-    refused("fitted at step 1000 alone", laws.predict, fitted, new, [2000])
-
-
 def test_what_cannot_be_identified_is_refused():
     truth, shares = bivariate(0, 3), mixtures(0, 4, 3)
     refused(r"two steps \(1000 and 2000\)", laws.fit, "bimix", observe(truth, shares, [1000, 2000]))
@@ -119,16 +115,14 @@ def test_a_proportion_that_varies_by_rounding_has_no_slope():
         assert np.allclose(predicted, np.exp(np.log(observed.losses[:, -1, 0]).mean()), rtol=0.05)
 
 
-def test_a_start_at_or_beyond_a_bound_ends_at_the_same_fit():
+def test_a_start_beyond_a_bound_ends_at_the_same_fit_and_one_mixture_gives_no_exponent():
     for change in ({"alpha": 6.0}, {"C": 0.0}):
         u, steps = np.log([0.1, 0.2, 0.4, 0.7]), np.array([1000, 2000, 4000, 9000])
         law = {"alpha": 0.2, "B": 30.0, "beta": 0.4, "C": 1.2}
         losses = np.exp(-law["alpha"] * u)[:, None] * (law["B"] / steps ** law["beta"] + law["C"])
         found = fit_domain(u, steps, losses, None, law | change)
         assert {name: found[name] for name in law} == pytest.approx(law, rel=1e-4)
-
-
-def test_one_mixture_gives_a_curve_and_no_exponent():
+    # one mixture gives a curve and no exponent
     losses = 30 / STEPS**0.4 + 2
     curve = fit_curve(STEPS[:-1], losses[:-1])
     assert curve["alpha"] == 0

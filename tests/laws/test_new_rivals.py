@@ -146,7 +146,7 @@ def test_scheffe_finds_the_terms_of_a_polynomial() -> None:
     assert LAWS["scheffe"].code.count({"x": {"steps": steps}, "y": {"steps": steps}}) == 2 * (1 + 1 + 2)
 
 
-def test_the_gaussian_process_is_that_of_scikit_learn() -> None:
+def test_the_gaussian_process_is_that_of_scikit_learn_and_weights_draw_it() -> None:
     process = pytest.importorskip("sklearn.gaussian_process")
     kernels = process.kernels
     shares, new = drawn(25), drawn(7, seed=3)
@@ -157,9 +157,7 @@ def test_the_gaussian_process_is_that_of_scikit_learn() -> None:
     expected = same.fit(shares, losses).predict(new)
     fitted = laws.fit("gaussian_process", observed(shares, losses[:, None]))
     assert predicted(fitted, new)[:, 0] == pytest.approx(expected, abs=1e-8)
-
-
-def test_a_run_that_counts_more_draws_the_gaussian_process_to_itself() -> None:
+    # a run that counts more draws the gaussian process to itself
     shares = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.2, 0.6, 0.2]])
     losses = np.array([2.0, 2.4, 3.0, 2.7])
     begin = {"height": 1.0, "length": 0.5, "noise": 0.1}
@@ -178,7 +176,7 @@ def of_epochs(epochs: np.ndarray) -> np.ndarray:
     return 1.0 + np.exp(0.5 - benefit @ np.array([[0.8], [0.4], [0.6]]) + harm @ np.array([[0.15], [0.0], [0.0]]))
 
 
-def test_mariner_finds_where_epochs_begin_to_hurt() -> None:
+def test_mariner_finds_where_epochs_begin_to_hurt_and_needs_all_pools() -> None:
     shares = drawn(60, seed=5)
     pools, tokens = np.array([10_000.0, 400_000.0, 400_000.0]), 200_000.0
     epochs = shares * tokens / pools
@@ -191,9 +189,7 @@ def test_mariner_finds_where_epochs_begin_to_hurt() -> None:
     # at a tenth of the tokens a share is a tenth of the epochs
     asked = laws.at_run(fitted, tokens=tokens / 10, pools=dict(zip(DOMAINS, pools, strict=True)))
     assert predicted(asked, shares) == pytest.approx(predicted(fitted, shares / 10), rel=1e-12)
-
-
-def test_mariner_refuses_runs_of_which_some_pools_are_missing() -> None:
+    # mariner refuses runs of which some pools are missing
     shares = drawn(20)
     pools = np.tile([1e4, np.inf, 1e5], (20, 1))
     table = observed(shares, exponential(shares), pools=pools, tokens=np.full(20, 1e5))

@@ -77,9 +77,7 @@ def observed(truth: np.ndarray) -> Observations:
     )
 
 
-def test_a_law_that_is_entered_is_fitted_optimised_and_scored(
-    linear: Law, truth: np.ndarray, observed: Observations
-) -> None:
+def test_a_law_that_is_entered_is_fitted_optimised_and_scored(linear, truth, observed) -> None:
     fitted = laws.fit("linear", observed)
     new = np.random.default_rng(1).dirichlet(np.ones(3), 20)
     assert np.allclose(laws.predict(fitted, new, STEPS[-1:])[:, 0], new @ truth.T)

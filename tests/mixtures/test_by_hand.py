@@ -53,7 +53,7 @@ def test_wanted_domains_are_read_so_often_and_the_rest_keeps_its_shares() -> Non
     assert wanted(TOKENS, 100, OWN, 16, TOKENS, upper=upper)[:2] == pytest.approx([0.55, 0.25])
 
 
-def test_a_cut_wanted_domain_has_an_equal_part_or_all_its_epochs_whatever_text_others_have() -> None:
+def test_wanted_domains_that_are_cut_share_alike_within_the_bounds() -> None:
     draw = np.random.default_rng(1)
     own = np.arange(6) < 4
     for _ in range(20):
@@ -63,9 +63,7 @@ def test_a_cut_wanted_domain_has_an_equal_part_or_all_its_epochs_whatever_text_o
         cut = own & (shares < caps - 1e-9)
         assert shares[own].sum() == pytest.approx(0.8)
         assert np.ptp(shares[cut]) < 1e-9 and (shares[own] >= np.minimum(caps[own], 0.2) - 1e-9).all()
-
-
-def test_bounds_hold_for_the_wanted_and_for_the_rest() -> None:
+    # bounds hold for the wanted and for the rest
     lower, upper = np.array([0, 0, 0.5, 0]), np.array([0.02, 1, 1, 0.25])
     shares = wanted(TOKENS, 1000, OWN, 4, TOKENS, lower, upper)
     assert shares == pytest.approx([0.02, 0.08, 0.65, 0.25])
@@ -75,13 +73,19 @@ def test_bounds_hold_for_the_wanted_and_for_the_rest() -> None:
         wanted(TOKENS, 1000, OWN, 4, TOKENS, upper=np.full(4, 0.2))
 
 
-def test_kin_have_more_the_better_their_text_predicts_the_wanted() -> None:
+def test_kin_have_more_by_their_text_and_the_rest_is_in_the_shares_of_a_reference() -> None:
     nats = np.array([[3.0, 3.5, 4.0]])
     assert kin(nats, np.array([0])) == pytest.approx(np.exp([0, -1, -2]))
     # of a wanted loss that nothing trains on, the gap is to the best
     assert kin(nats[:, 1:], np.array([-1])) == pytest.approx(np.exp([0, -1]))
     two = kin(np.array([[3.0, 3.5, 4.0], [4.0, 3.0, 3.5]]), np.array([0, 1]))
     assert two == pytest.approx((np.exp([0, -1, -2]) + np.exp([-2, 0, -1])) / 2)
+    # the rest is in the shares of a reference that needs no search
+    for first, expected in (("uniform", "uniform"), ("transfer", "baseline"), ("wanted_4", "baseline")):
+        config = copy.deepcopy(CONFIG)
+        config["datasets"]["d"]["compare"]["mixtures"] = [first]
+        assert hand_reference(Dataset(config, "d"), "wanted_8") == [f"results/d/mixtures/{expected}.json"]
+        assert hand_reference(Dataset(config, "d"), "wanted_8_uniform") == []
 
 
 def test_an_objective_wants_what_weighs_more_than_others() -> None:
@@ -104,7 +108,7 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
     reference.write_text(json.dumps({"a": 0.2, "b": 0.2, "c": 0.6}))
     nats = [("a", "a", 3.0), ("a", "b", 3.5), ("a", "c", 3.5 + 0.5 * np.log(3))]
     rows = nats + [(name, under, 4.0) for name in "bc" for under in "abc"]
-    pl.DataFrame(rows, schema=["domain", "under", "nats"], orient="row").write_csv(kin_file)
+    pl.DataFrame(rows, ["domain", "under", "nats"], orient="row").write_csv(kin_file)
     common = ["--tokens", str(index), "--run-tokens", "1000", "--weights", '{"a": 1}']
 
     def made(name: str, *more: str) -> dict:
@@ -140,14 +144,6 @@ def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_ve
     del block["optimum"]["weights"]
     assert wanted_names(Dataset(config, "d")) == wanted_rivals(Dataset(config, "d")) == []
     refused("no mixture 'wanted_8'", Dataset(config, "d").source, "wanted_8")
-
-
-def test_the_rest_is_in_the_shares_of_a_reference_that_needs_no_search() -> None:
-    for first, expected in (("uniform", "uniform"), ("transfer", "baseline"), ("wanted_4", "baseline")):
-        config = copy.deepcopy(CONFIG)
-        config["datasets"]["d"]["compare"]["mixtures"] = [first]
-        assert hand_reference(Dataset(config, "d"), "wanted_8") == [f"results/d/mixtures/{expected}.json"]
-        assert hand_reference(Dataset(config, "d"), "wanted_8_uniform") == []
 
 
 def test_temperature_goes_from_token_shares_to_uniform() -> None:

@@ -87,7 +87,7 @@ def made() -> Iterator[dict[str, float]]:
         yield {f"d{n:02}": float(share) for n, share in enumerate(shares / shares.sum())}
 
 
-def test_proportions_are_whole_millionths_of_exactly_one() -> None:
+def test_proportions_are_whole_millionths_of_exactly_one_and_decimals_none_of_0() -> None:
     for shares in made():
         mixture = as_mixture(list(shares), np.array(list(shares.values()))).document()
         parts = [Decimal(repr(share)) * 10**6 for share in mixture.values()]
@@ -97,6 +97,16 @@ def test_proportions_are_whole_millionths_of_exactly_one() -> None:
             assert abs(mixture[domain] - share) < 1e-6 * max(1, raised)
             assert (mixture[domain] > 0) == (share >= 1e-7)
         assert Mixture.parse(mixture, "m.json").document() == mixture
+    # decimals sum to one and none is zero
+    for shares in made():
+        weights = {key: 3 * weight for key, weight in shares.items() if weight > 0}
+        for digits in (6, 9):
+            rounded = decimals(weights, digits)
+            assert sum(Decimal(f"{weight:.{digits}f}") for weight in rounded.values()) == 1
+            assert sum(Decimal(repr(weight)) for weight in rounded.values()) == 1
+            assert all(weight > 0 for weight in rounded.values())
+            wanted = {key: shares[key] for key in rounded}
+            assert rounded == pytest.approx(wanted, abs=60 * 10.0**-digits)
 
 
 def test_bounds_of_six_decimals_hold_exactly() -> None:
@@ -125,18 +135,6 @@ def test_rounding_errors_of_another_processor_change_no_mixture_and_no_run() -> 
             other = as_mixture(names, np.abs(moved))
             assert other == usual
             assert key_of(other.flat()) == key_of(usual.flat())
-
-
-def test_decimals_sum_to_one_and_none_is_zero() -> None:
-    for shares in made():
-        weights = {key: 3 * weight for key, weight in shares.items() if weight > 0}
-        for digits in (6, 9):
-            rounded = decimals(weights, digits)
-            assert sum(Decimal(f"{weight:.{digits}f}") for weight in rounded.values()) == 1
-            assert sum(Decimal(repr(weight)) for weight in rounded.values()) == 1
-            assert all(weight > 0 for weight in rounded.values())
-            wanted = {key: shares[key] for key in rounded}
-            assert rounded == pytest.approx(wanted, abs=60 * 10.0**-digits)
 
 
 def test_what_is_no_mixture_is_refused() -> None:
@@ -198,12 +196,16 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "train.parquet"
 
 
-def test_a_share_of_the_rows_is_rounded_and_never_none(index: Path) -> None:
+def test_a_share_of_the_rows_is_rounded_never_none_and_a_domain_without_tokens_refused(index: Path, tmp_path) -> None:
     assert pool_rows(np.array([64, 5, 0]), 0.25).tolist() == [16, 1, 0]
     assert pool_rows(np.array([64, 5, 0]), 1.0).tolist() == [64, 5, 0]
     assert pool_rows(np.array([64, 5, 0]), 1e-6).tolist() == [1, 1, 0]
     assert pools(index, 1.0) == {"a": 640, "b": 50}
     assert pools(index, 0.25) == {"a": 160, "b": 10}
+    # a domain without tokens is refused
+    (tmp_path / "m.json").write_text(json.dumps({"a": 0.5, "c": 0.5}))
+    given = ["--mixtures", str(tmp_path / "m.json"), "--names", "m", "--tokens", str(index)]
+    refused("holds no tokens of 'c'", gather_mixtures.main, [*given, "--out", str(tmp_path / "o")])
 
 
 def test_tables_of_mixtures_carry_the_pools(tmp_path: Path, index: Path) -> None:
@@ -216,9 +218,3 @@ def test_tables_of_mixtures_carry_the_pools(tmp_path: Path, index: Path) -> None
     flags = ["--baseline", str(tmp_path / "m.json"), "--names", "s1", "s2", "--seed", "0", "--tokens", str(index)]
     sample_mixtures.main([*flags, "--out", str(tmp_path / "s.parquet")])
     assert pl.read_parquet(tmp_path / "s.parquet")["pool"].to_list() == [640, 50, 640, 50]
-
-
-def test_a_domain_without_tokens_is_refused(tmp_path: Path, index: Path) -> None:
-    (tmp_path / "m.json").write_text(json.dumps({"a": 0.5, "c": 0.5}))
-    given = ["--mixtures", str(tmp_path / "m.json"), "--names", "m", "--tokens", str(index)]
-    refused("holds no tokens of 'c'", gather_mixtures.main, [*given, "--out", str(tmp_path / "o")])

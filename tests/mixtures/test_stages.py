@@ -54,15 +54,13 @@ def test_what_is_no_mixture_in_stages_is_refused() -> None:
         refused(f"m.json.*{sentence}", Mixture.parse, changed(change), "m.json", ["ants", "bees"])
 
 
-def test_a_stage_begins_at_the_nearest_whole_update_and_has_one() -> None:
+def test_a_stage_begins_at_the_nearest_update_and_tells_runs_apart() -> None:
     for shares, steps, starts in (((1.0,), 7, (0,)), ((0.8, 0.2), 7, (0, 6)), ((1 / 3,) * 3, 100, (0, 33, 67))):
         assert first_updates(shares, steps, "m.json") == starts
     for shares, number in (((0.99, 0.01), 2), ((0.01, 0.99), 1), ((0.5, 0.01, 0.49), 2)):
         words = f"m.json: stage {number} has a share of 0.01, which of 10 updates is none"
         refused(words, first_updates, shares, 10, "m.json")
-
-
-def test_what_defines_a_run_tells_stages_apart() -> None:
+    # what defines a run tells stages apart
     other = changed(lambda d: d["stages"][0].update(share=0.7) or d["stages"][1].update(share=0.3))
     swapped = {"stages": STAGED["stages"][::-1]}
     usual, *others = (Mixture.parse(one, "m.json").flat() for one in (STAGED, other, swapped))
@@ -133,7 +131,7 @@ def test_a_group_shows_each_stage_or_the_one_that_differs_and_never_their_averag
 
 def test_losses_of_a_stage_begin_after_it(tmp_path: Path, monkeypatch) -> None:
     rows = [(step, step * 8, "ants", 3.0 - step / 100) for step in (10, 20, 30, 40)]
-    pl.DataFrame(rows, schema=["step", "tokens", "domain", "loss"], orient="row").write_parquet(tmp_path / "l.parquet")
+    pl.DataFrame(rows, ["step", "tokens", "domain", "loss"], orient="row").write_parquet(tmp_path / "l.parquet")
     monkeypatch.setattr(gather_losses, "check", lambda path: path)
     flags = ["--losses", str(tmp_path / "l.parquet"), "--names", "two", "--seeds", "1"]
     for after, steps in (([], [10, 20, 30, 40]), (["--after"], [10, 20, 30, 40]), (["--after", "20"], [30, 40])):

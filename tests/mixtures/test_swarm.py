@@ -38,7 +38,7 @@ def test_strengths_that_are_no_range_are_refused(tmp_path):
         refused("--strengths is .* the least and the greatest", sample_mixtures.main, [*flags, "--strengths", *given])
 
 
-def test_mixtures_one_by_one_are_drawn_as_the_simulated_ones():
+def test_a_mixture_depends_on_seed_and_number_alone_as_simulated_ones_do():
     one_by_one = np.array([draws.mixture(SHARES, 3, number) for number in range(1, 2001)])
     together = simulate(SHARES, np.zeros(5), np.ones(5))
     assert np.allclose(one_by_one.mean(axis=0), together.mean(axis=0), atol=0.025)
@@ -49,9 +49,7 @@ def test_mixtures_one_by_one_are_drawn_as_the_simulated_ones():
         # 15 times 0.02 is 0.3, and cutting what is below 2e-4 raises the
         # others by a thousandth at most
         assert 0.25 < drawn[:, 4].max() <= 0.3 * 1.001
-
-
-def test_a_mixture_depends_on_seed_and_number_alone():
+    # a mixture depends on seed and number alone
     first = [draws.mixture(SHARES, 7, number) for number in (1, 2, 3)]
     assert np.array_equal(draws.mixture(SHARES, 7, 2), first[1])
     assert np.allclose(draws.mixture(1000 * SHARES, 7, 2), first[1]), "counts of tokens are as good as shares"
@@ -67,15 +65,13 @@ def sampled(tmp_path, shares, runs, seed=0):
     return pl.read_parquet(tmp_path / "swarm.parquet")
 
 
-def test_more_runs_keep_the_first_ones(tmp_path):
+def test_more_runs_keep_the_first_and_a_domain_that_never_occurs_is_refused(tmp_path):
     shares = dict(zip("abcde", SHARES.tolist(), strict=True))
     few, many = sampled(tmp_path, shares, 6), sampled(tmp_path, shares, 9)
     assert many.head(few.height).equals(few)
     sums = many.group_by("mixture").agg(pl.col("proportion").sum())["proportion"]
     assert many["mixture"].n_unique() == 9 and np.allclose(sums, 1, atol=1e-12)
-
-
-def test_a_domain_that_never_occurs_is_refused_with_the_numbers(tmp_path):
+    # a domain that never occurs is refused with the numbers
     shares = {"web": 0.999, **{f"rare{number}": 0.001 / 8 for number in range(8)}}
     refused(r"in the 2 mixtures of the swarm rare.* of 9 domains\) never occurs", sampled, tmp_path, shares, 2)
     assert not (tmp_path / "swarm.parquet").exists()

@@ -95,16 +95,14 @@ def test_gradients_are_taken_only_where_something_learns(given, monkeypatch) -> 
         assert len(calls) == products
 
 
-def test_large_scores_do_not_overflow(given) -> None:
+def test_large_scores_do_not_overflow_and_domains_are_summed(given) -> None:
     hidden, weight, padding, targets = given
     large = 200 * hidden.detach().requires_grad_()
     whole = whole_loss(large, weight, padding, targets)
     chunked = chunked_loss(large, weight, VOCABULARY, targets, 4)
     assert whole.isfinite()
     torch.testing.assert_close(chunked, whole)
-
-
-def test_sums_by_domain() -> None:
+    # sums by domain
     values = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0])
     assert sum_by_domain(values, OWNERS, 4).tolist() == [3, 0, 28, 0]
 
@@ -127,7 +125,7 @@ def test_a_layer_and_its_gradients_are_torchs(monkeypatch: pytest.MonkeyPatch) -
             torch.testing.assert_close(one.grad, other.grad)
 
 
-def test_other_precisions_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_precisions_and_intels_processors_keep_torchs_products(monkeypatch: pytest.MonkeyPatch) -> None:
     states = torch.randn(3, 8)
     monkeypatch.setattr(linear, "HAS_ONEDNN", True)
     assert linear.by_onednn(states)
@@ -135,9 +133,7 @@ def test_other_precisions_are_left_to_torch(monkeypatch: pytest.MonkeyPatch) -> 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert not linear.by_onednn(states)
         assert linear.Linear(8, 4)(states).dtype == torch.bfloat16
-
-
-def test_intels_processors_keep_their_own_products() -> None:
+    # intels processors keep their own products
     code = "import torch; torch.cpu.get_capabilities = lambda: {'cpu_name': %r};"
     code += " torch.backends.cpu.get_cpu_capability = lambda: 'AVX512';"
     code += " from bimix.model.linear import HAS_ONEDNN; print(HAS_ONEDNN)"

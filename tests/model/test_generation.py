@@ -1,7 +1,6 @@
 """Greedy continuations against transformers' generate, prompt by prompt, in any batch."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,9 +53,7 @@ def test_the_answers_are_many(model: Transformer, prompts: list[np.ndarray]) -> 
     assert sum(len(set(ids)) for ids in written) > 10 * len(prompts)
 
 
-def test_tokens_are_those_of_transformers_prompt_by_prompt(
-    model: Transformer, prompts: list[np.ndarray], tmp_path: Path
-) -> None:
+def test_tokens_are_those_of_transformers_prompt_by_prompt(model, prompts, tmp_path) -> None:
     weights = {name: weight.detach().numpy() for name, weight in model.state_dict().items()}
     save_file(neox_weights(weights, SHAPE), tmp_path / "model.safetensors", metadata={"format": "pt"})
     (tmp_path / "config.json").write_text(json.dumps(neox_config(SHAPE, 128, 0)))
@@ -84,9 +81,7 @@ def test_neither_order_nor_size_of_batches_changes_an_answer(model: Transformer,
     ]
 
 
-def test_what_rounding_could_decide_is_computed_alone(
-    prompts: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_rounding_could_decide_is_computed_alone(prompts: list[np.ndarray], monkeypatch) -> None:
     torch.manual_seed(0)
     tied = Transformer(SHAPE)
     tied.embedding.weight.data[1::2] = tied.embedding.weight.data[::2]  # every id has a twin with the same score
@@ -102,7 +97,7 @@ def test_what_rounding_could_decide_is_computed_alone(
     assert sizes == [30] + [1] * 30
 
 
-def test_batches_hold_all_prompts_once_within_their_bound() -> None:
+def test_answers_are_over_at_a_line_end_and_batches_hold_all_prompts_once() -> None:
     lengths = np.random.default_rng(1).integers(1, 300, 500).tolist()
     batches = plan_batches(lengths, NEW, 2000)
     assert sorted(position for batch in batches for position in batch) == list(range(500))
@@ -115,16 +110,12 @@ def test_batches_hold_all_prompts_once_within_their_bound() -> None:
     assert plan_batches([5, 5, 5, 5], 5, 19) == [[0], [1], [2], [3]]
     assert plan_batches([1, 9, 5], 1, 12) == [[1], [2, 0]]
     assert plan_batches([], 5, 100) == []
-
-
-def test_an_answer_is_over_at_a_line_end_or_the_end_of_text() -> None:
+    # an answer is over at a line end or the end of text
     texts = ["<end>", "a", "\n", "b\n", " c", "\n\n"]
     assert stop_ids(lambda ids: texts[ids[0]], len(texts), 0) == [0, 2, 3, 5]
 
 
-def test_no_step_is_computed_after_the_last_stop(
-    model: Transformer, prompts: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_step_is_computed_after_the_last_stop(model: Transformer, prompts: list[np.ndarray], monkeypatch) -> None:
     (written,) = answers(model, prompts[:1], [], 1).values()
     last = next(place for place in range(3, NEW) if written[place] not in written[:place])
     steps, real = [], generation.State.advance

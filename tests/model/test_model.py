@@ -65,16 +65,21 @@ def test_logits_loss_and_gradients_equal_gpt_neox() -> None:
         torch.testing.assert_close(ours, theirs[name].grad, rtol=1e-4, atol=1e-6)
 
 
-def test_the_papers_models_have_their_size() -> None:
+def test_the_papers_models_have_their_size_and_what_cannot_be_built_is_refused() -> None:
     for layers, width, heads, parameters in ((12, 768, 12, 123_689_472), (16, 2048, 32, 908_759_040)):
         shape = Shape(layers, width, heads, 50_277)
         assert shape.padded_vocabulary == 50_304
         with torch.device("meta"):
             model = Transformer(shape)
         assert sum(weight.numel() for weight in model.parameters()) == shape.parameters == parameters
+    # a shape that cannot be built is refused
+    with pytest.raises(ValueError, match="multiple of heads"):
+        Shape(1, 30, 4, 100)
+    with pytest.raises(ValueError, match="even number"):
+        Shape(1, 12, 3, 100)
 
 
-def test_padded_columns_never_enter_the_softmax() -> None:
+def test_initial_weights_have_their_deviations_and_padding_never_enters_the_softmax() -> None:
     torch.manual_seed(0)
     model = Transformer(SHAPE)
     rows = torch.randint(0, SHAPE.vocabulary, (2, 10))
@@ -82,9 +87,7 @@ def test_padded_columns_never_enter_the_softmax() -> None:
     with torch.no_grad():
         model.embedding.weight[SHAPE.vocabulary :] = 100.0
     assert model(rows).item() == before
-
-
-def test_initial_weights_have_their_deviations_and_depend_on_the_seed_only() -> None:
+    # initial weights have their deviations and depend on the seed only
     shape = Shape(2, 256, 4, 1000)
     torch.manual_seed(3)
     first = Transformer(shape)
@@ -95,13 +98,6 @@ def test_initial_weights_have_their_deviations_and_depend_on_the_seed_only() -> 
     assert first.blocks[0].mlp_in.weight.std().item() == pytest.approx(0.02, rel=0.02)
     assert first.blocks[0].mlp_out.weight.std().item() == pytest.approx(0.02 / math.sqrt(4), rel=0.02)
     assert not first.blocks[0].mlp_in.bias.any()
-
-
-def test_a_shape_that_cannot_be_built_is_refused() -> None:
-    with pytest.raises(ValueError, match="multiple of heads"):
-        Shape(1, 30, 4, 100)
-    with pytest.raises(ValueError, match="even number"):
-        Shape(1, 12, 3, 100)
 
 
 def test_the_loss_in_chunks_is_the_loss_in_one_piece() -> None:

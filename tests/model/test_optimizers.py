@@ -31,7 +31,7 @@ def advance(model: Transformer, optimizer: MuonAndAdamW, updates: range) -> list
     return seen
 
 
-def test_the_blocks_matrices_are_muons_and_all_else_is_adamws() -> None:
+def test_matrices_of_blocks_are_muons_and_all_else_takes_adamws_steps() -> None:
     model, optimizer = made()
     names = {name.removeprefix("blocks.0.") for name in hidden_matrices(model) if name.startswith("blocks.0.")}
     assert names == {f"{part}.weight" for part in ("attention.query_key_value", "attention.out", "mlp_in", "mlp_out")}
@@ -40,6 +40,15 @@ def test_the_blocks_matrices_are_muons_and_all_else_is_adamws() -> None:
     others = {id(weight) for group in optimizer.adamw.param_groups for weight in group["params"]}
     matrices = hidden_matrices(model)
     assert others == {id(weight) for name, weight in model.named_parameters() if name not in matrices}
+    # all other weights take adamws steps
+    model, optimizer = made()
+    name = "embedding.weight"
+    alone = torch.nn.Parameter(dict(model.named_parameters())[name].detach().clone())
+    reference = torch.optim.AdamW([alone], lr=0.01, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, fused=True)
+    for gradients in advance(model, optimizer, range(3)):
+        alone.grad = gradients[name].clone()
+        reference.step()
+    assert torch.equal(dict(model.named_parameters())[name], alone)
 
 
 def test_a_matrix_takes_torchs_own_steps() -> None:
@@ -64,17 +73,6 @@ def test_a_matrix_takes_torchs_own_steps() -> None:
         for part in (first.detach() - was * (1 - 0.01 * 0.1)).split(16 if "query" in name else len(was)):
             singular = torch.linalg.svdvals(part) / (0.01 * 0.2 * max(part.shape) ** 0.5)
             assert singular.min() > 0.3 and singular.max() < 1.5
-
-
-def test_all_other_weights_take_adamws_steps() -> None:
-    model, optimizer = made()
-    name = "embedding.weight"
-    alone = torch.nn.Parameter(dict(model.named_parameters())[name].detach().clone())
-    reference = torch.optim.AdamW([alone], lr=0.01, betas=(0.9, 0.99), eps=1e-8, weight_decay=0.1, fused=True)
-    for gradients in advance(model, optimizer, range(3)):
-        alone.grad = gradients[name].clone()
-        reference.step()
-    assert torch.equal(dict(model.named_parameters())[name], alone)
 
 
 def test_a_saved_state_goes_on_to_the_same_bytes() -> None:

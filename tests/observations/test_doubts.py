@@ -31,8 +31,8 @@ def tables(trained: tuple[str, ...], measured: tuple[str, ...]) -> tuple[pl.Data
     losses = [(run, step, name, 2 + 0.1 * n) for run in RUNS for step in (10, 20) for n, name in enumerate(measured)]
     mixed = [(run, name, 1 / len(trained)) for run in RUNS for name in trained]
     return (
-        pl.DataFrame(losses, schema=["mixture", "step", "domain", "loss"], orient="row"),
-        pl.DataFrame(mixed, schema=["mixture", "domain", "proportion"], orient="row"),
+        pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row"),
+        pl.DataFrame(mixed, ["mixture", "domain", "proportion"], orient="row"),
     )
 
 

@@ -101,7 +101,7 @@ def test_an_import_takes_metrics_along(tables: list[str], tmp_path: Path) -> Non
     """A table of metric and value with seeds, at a step of their own."""
     rows = [(name, seed, 8000, "arc error", 0.5 + 0.01 * seed) for name in ("a", "b") for seed in (0, 1)]
     schema = ["mixture", "seed", "step", "metric", "value"]
-    pl.DataFrame(rows, schema=schema, orient="row").write_csv(tmp_path / "m.csv")
+    pl.DataFrame(rows, schema, orient="row").write_csv(tmp_path / "m.csv")
     logs = {"run": ["a0", "a1", "b0", "b1"] * 2, "step": [4000] * 4 + [8000] * 4, "web": [3.0] * 8, "code": [2.0] * 8}
     pl.DataFrame(logs).write_csv(tmp_path / "logs.csv")
     (tmp_path / "runs.csv").write_text("run,mixture,seed\na0,a,0\na1,a,1\nb0,b,0\nb1,b,1\n")

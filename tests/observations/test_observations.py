@@ -49,14 +49,12 @@ def test_layout():
     assert observations(LOSSES, mixtures).proportions.tolist() == [[0.5, 0.5], [1, 0]]
 
 
-def test_tokens_that_are_no_numbers_matter_only_where_epochs_or_sizes_do():
+def test_proportions_may_stand_in_another_order_and_tokens_lack_where_nothing_reads_them():
     losses = LOSSES.with_columns(tokens=pl.lit("many"))
     assert observations(losses, MIXTURES).tokens is None
     with pytest.raises(InputError, match="row 1: tokens is 'many': it must be a finite number above 0"):
         observations(losses, MIXTURES.with_columns(pool=pl.lit(10.0)))
-
-
-def test_proportions_in_another_order_of_domains():
+    # proportions in another order of domains
     names, shares = proportions_of(MIXTURES, ("b", "c", "a"))
     assert names == ("one", "two") and shares.tolist() == [[0.25, 0, 0.75], [0.5, 0, 0.5]]
     refused("row 2: mixture 'one' trains on 'a'", proportions_of, MIXTURES, ("b",))
@@ -77,7 +75,7 @@ PAIR = pl.DataFrame(
 
 
 def losses(*rows: tuple, further: tuple[str, ...] = ()) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss", *further], orient="row")
+    return pl.DataFrame(rows, ["mixture", "step", "domain", "loss", *further], orient="row")
 
 
 def test_tokens_of_a_run_are_those_of_its_last_step_and_a_step_has_one_number_or_none() -> None:

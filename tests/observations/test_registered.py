@@ -61,7 +61,7 @@ def made(tmp_path_factory) -> Path:
     return folder
 
 
-def test_the_primary_answer_is_the_registered_one(made):
+def test_the_primary_answer_is_the_registered_one_and_fewer_triples_decide_nothing(made, tmp_path):
     """D by fresh seeds, bounds by t with three degrees of freedom, the decision."""
     table = answer_questions.answers(answer_questions.read_proof(made))["primary"]
     for (name, leads), row in zip(LEADS.items(), table.iter_rows(named=True), strict=True):
@@ -70,9 +70,7 @@ def test_the_primary_answer_is_the_registered_one(made):
         assert row["mean"] == pytest.approx(np.mean(leads), abs=1e-9)
         assert (row["lower"], row["upper"]) == pytest.approx((np.mean(leads) - width, np.mean(leads) + width), abs=1e-9)
     assert table["decision"].to_list() == ["a search pays", "a search does not pay"]
-
-
-def test_fewer_triples_decide_nothing(made, tmp_path):
+    # fewer triples decide nothing
     for path in made.iterdir():
         if path.is_file() and path.name != "t4_answers.json":
             (tmp_path / path.name).write_bytes(path.read_bytes())

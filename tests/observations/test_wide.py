@@ -70,14 +70,12 @@ def test_tables_of_other_tools_are_read(tmp_path):
             assert observed.proportions.tolist() == [[0.75, 0.25], [0, 1]]
 
 
-def test_mixtures_across_may_have_the_names_of_columns(tmp_path):
+def test_mixtures_across_may_be_called_as_columns_and_lines_not_utf_8_are_named(tmp_path):
     shares = read_mixtures(write(tmp_path / "m.csv", "domain,run,Model\nweb,0.25,1\ncode,0.75,0\n"))
     assert shares.names("mixture") == ["run", "Model"]
     shares = read_mixtures(write(tmp_path / "m.csv", "mixture,name,index\na,0.25,0.75\n"))
     assert shares.names("domain") == ["name", "index"]
-
-
-def test_a_line_that_is_not_utf_8_is_named(tmp_path):
+    # a line that is not utf 8 is named
     (tmp_path / "m.csv").write_bytes("mixture,domain,proportion\na,web,0.5\na,caf\xe9,0.5\n".encode("latin-1"))
     refused(r"m\.csv, line 3 is not UTF-8 \(near 'a,café,0\.5'\)", read_mixtures, tmp_path / "m.csv")
 

@@ -35,7 +35,7 @@ def runs(folder: Path, lengths: tuple[float, ...]) -> list[str]:
                 rows = zip(DOMAINS, values, strict=True)
                 losses += [(f"m{k}", 1000, ratio * parameters, parameters, domain, own) for domain, own in rows]
     columns = ["mixture", "step", "tokens", "parameters", "domain", "loss"]
-    table = pl.DataFrame(losses, schema=columns, orient="row")
+    table = pl.DataFrame(losses, columns, orient="row")
     # A schedule of its own for each length: a run's last row counts.
     table = table.with_columns(
         mixture=pl.format("{}_{}", "mixture", (pl.col("tokens") / pl.col("parameters")).cast(pl.Int64))
@@ -48,7 +48,7 @@ def runs(folder: Path, lengths: tuple[float, ...]) -> list[str]:
         for domain, share in zip(DOMAINS, shares[name.split("_")[0]].tolist(), strict=True)
     ]
     table.write_csv(folder / "losses.csv")
-    pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row").write_csv(folder / "mixtures.csv")
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(folder / "mixtures.csv")
     flags = ["--losses", str(folder / "losses.csv"), "--mixtures", str(folder / "mixtures.csv")]
     fit_law.main(["--law", "transfer", *flags, "--out", str(folder / "law.json")])
     return ["--coefficients", str(folder / "law.json"), "--out", str(folder / "allocation.json")]

@@ -157,7 +157,7 @@ def test_what_cannot_be_held_is_named():
     refused(words, best, fitted, 100, objective, *bounds(fitted))
 
 
-def test_weights_by_domain_are_means_within_families():
+def test_weights_by_domain_are_means_within_families_and_a_blocks_stand_first():
     families = {"math": ["a", "b"], "code": ["c"]}
     assert by_domain({}, families) == {"a": 0.5, "b": 0.5, "c": 1.0}
     assert by_domain({"math": 3.0}, families) == {"a": 1.5, "b": 1.5, "c": 0.0}
@@ -167,6 +167,14 @@ def test_weights_by_domain_are_means_within_families():
     # domains that are not there, or twice
     refused("names 'c', whose loss is not known", checked, {"x": ["a", "c"]}, ["a", "b"])
     refused("'a' is in the families 'x' and 'y'", checked, {"x": ["a"], "y": ["a"]}, ["a", "b"])
+    # the weights of a block stand before those of domains
+    block = '{"kind": "no_worse_than", "margin": 0.1, "families": {"x": ["a"]}, "weights": {"x": 2}, "reference": "r"}'
+    found = objective_of(block, weights={"a": 1.0}, reference='{"a": 1.0}')
+    assert (found.kind, found.margin, found.weights, found.families) == ("no_worse_than", 0.1, {"x": 2}, {"x": ["a"]})
+    assert found.reference == {"a": 1.0}
+    # a workflow gives the weights of the domains beside a block of families without weights
+    found = objective_of('{"families": {"x": ["a"]}}', weights={"a": 1.0})
+    assert found.weights == {} and found.domain_weights() == {"a": 1.0}
 
 
 def test_objectives_that_are_refused():
@@ -185,24 +193,20 @@ def test_objectives_that_are_refused():
         refused(words, objective_of, given, **more)
 
 
-def test_the_weights_of_a_block_stand_before_those_of_domains():
-    block = '{"kind": "no_worse_than", "margin": 0.1, "families": {"x": ["a"]}, "weights": {"x": 2}, "reference": "r"}'
-    found = objective_of(block, weights={"a": 1.0}, reference='{"a": 1.0}')
-    assert (found.kind, found.margin, found.weights, found.families) == ("no_worse_than", 0.1, {"x": 2}, {"x": ["a"]})
-    assert found.reference == {"a": 1.0}
-    # a workflow gives the weights of the domains beside a block of families without weights
-    found = objective_of('{"families": {"x": ["a"]}}', weights={"a": 1.0})
-    assert found.weights == {} and found.domain_weights() == {"a": 1.0}
-
-
 FITTED = {"loss_domains": ["a", "b", "c"]}
 
 
-def test_losses_that_are_not_named_weigh_nothing() -> None:
+def test_losses_that_are_not_named_weigh_nothing_and_too_few_runs_have_no_optimum() -> None:
     assert target_weights(FITTED, None).tolist() == target_weights(FITTED, {}).tolist() == [1, 1, 1]
     assert target_weights(FITTED, {"c": 2, "a": 1}).tolist() == [1, 0, 2]
     refused("the weights name 'x', whose loss the law does not predict", target_weights, FITTED, {"x": 1, "a": 1})
     refused("all target weights are 0", target_weights, FITTED, {"a": 0})
+    # a law of fewer runs than its numbers has no optimum
+    least = LAWS["exponential"].least_runs(3)
+    best = optimum(exponential(least), 5, {"x": 1}, np.zeros(3), np.ones(3))
+    assert np.allclose(best, [1, 0, 0], atol=1e-8)
+    with pytest.raises(InputError, match=f"its optimum needs {least} at least"):
+        optimum(exponential(least - 1), 5, {"x": 1}, np.zeros(3), np.ones(3))
 
 
 def exponential(mixtures: int) -> dict:
@@ -219,14 +223,6 @@ def exponential(mixtures: int) -> dict:
             "y": {"steps": {"5": {"c": 1.0, "k": 1.0, "t": t | {"a": 4.0}}}},
         },
     }
-
-
-def test_a_law_of_fewer_runs_than_its_numbers_has_no_optimum() -> None:
-    least = LAWS["exponential"].least_runs(3)
-    best = optimum(exponential(least), 5, {"x": 1}, np.zeros(3), np.ones(3))
-    assert np.allclose(best, [1, 0, 0], atol=1e-8)
-    with pytest.raises(InputError, match=f"its optimum needs {least} at least"):
-        optimum(exponential(least - 1), 5, {"x": 1}, np.zeros(3), np.ones(3))
 
 
 def test_a_simulated_law_averages_the_draws_it_predicts_best_around_the_shares_of_tokens(monkeypatch) -> None:

@@ -10,7 +10,7 @@ from bimix.optimum.flags import asked_tokens, note_unlimited, run_tokens_of
 from bimix.optimum.report import hull_distance, support
 
 
-def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:
+def test_what_no_epochs_follow_from_is_said_where_counts_are_used(capsys: pytest.CaptureFixture) -> None:
     fitted = {"law": "bimix", "domains": ["web", "code", "law"]}
     for tokens, run_tokens in ((None, 1e9), ({"web": 1e9}, None), ({"web": 1, "code": 2, "law": 3}, 1e9)):
         note_unlimited(fitted, tokens, run_tokens)
@@ -18,9 +18,7 @@ def test_domains_without_a_count_are_named_where_counts_are_used(capsys: pytest.
     note_unlimited(fitted, {"code": 1e9}, 1e9)
     said, warned = capsys.readouterr()
     assert said == "" and warned == "--tokens does not name web, law: taken to be never repeated.\n"
-
-
-def test_tokens_that_no_epochs_follow_from_are_said_where_the_law_reads_them(capsys: pytest.CaptureFixture) -> None:
+    # tokens that no epochs follow from are said where the law reads them
     note_unlimited({"law": "transfer", "domains": ["web"]}, {"web": 1e9}, None)
     assert "--run-tokens): no text is taken to be repeated" in capsys.readouterr().err
 
@@ -50,7 +48,7 @@ def fitted(tokens_per_step: float | None = 50.0, **alphas: float) -> dict:
     }
 
 
-def test_epochs_are_of_the_tokens_that_so_many_steps_train_on() -> None:
+def test_epochs_are_of_the_tokens_that_so_many_steps_train_on_or_refused() -> None:
     # 40 steps of 50 tokens: 2000 in all; two epochs of 300 are 600 of them
     low, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
     assert low.tolist() == [0, 0] and high.tolist() == [0.3, 1.0]
@@ -60,23 +58,19 @@ def test_epochs_are_of_the_tokens_that_so_many_steps_train_on() -> None:
     assert high.tolist() == [0.2, 1.0]
     _, high = run_bounds(fitted(), 40, max_epochs=2, tokens={"a": 300})  # of b there is no end
     assert high.tolist() == [0.3, 1.0]
-
-
-def test_epochs_of_what_is_not_known_are_refused() -> None:
+    # epochs of what is not known are refused
     refused("--max-epochs needs --tokens", run_bounds, fitted(), 40, max_epochs=2)
     with pytest.raises(InputError, match=r"needs --run-tokens.*a run of 40 steps"):
         run_bounds(fitted(None), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
 
 
-def test_what_did_not_answer_keeps_its_floor_below_the_upper_bound() -> None:
+def test_domains_that_did_not_answer_keep_their_floor_and_bounds_may_meet() -> None:
     level = fitted(a=0.0, c=0.0)  # c is not trained on: nothing to keep
     assert run_bounds(level, 40)[0].tolist() == [0.1, 0]
     assert run_bounds(level, 40, upper={"a": 0.05})[0].tolist() == [0.05, 0]
     assert run_bounds(level, 40, lower={"a": 0.3, "b": 0.2})[0].tolist() == [0.3, 0.2]
     assert run_bounds(level, 40, weights={"b": 1, "c": 1})[0].tolist() == [0, 0]
-
-
-def test_bounds_may_meet_and_sum_to_one_but_for_rounding() -> None:
+    # bounds may meet and sum to one but for rounding
     ten = [str(number) for number in range(10)]
     tenths = dict.fromkeys(ten, 0.1)
     assert sum(tenths.values()) != 1

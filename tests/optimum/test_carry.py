@@ -43,13 +43,20 @@ def test_what_grows_stays_within_the_promise_and_the_problem_convex() -> None:
         assert found.value > best(law, 100, asked(law, margin=0.05), *BOUNDS).value
 
 
-def test_a_law_that_errs_leaves_a_margin_and_never_less_than_the_reference() -> None:
+def test_a_margin_is_at_least_what_the_law_errs_and_auto_needs_both_losses() -> None:
     few, many = (asked(erring(0, 0.0), margin=0.05).limits(erring(0, error), ["d01"]) for error in (0.005, 0.5))
     width = 0.5 * 1.2816 * np.sqrt(2) * 1.2533 * 0.005
     assert few == pytest.approx(1.05 * np.exp(-width), rel=1e-4) and many == 1
     whole = asked(erring(0, 0.0), margin=0.05, confidence=0.0)
     assert whole.limits(erring(0, 0.5), ["d01"]) == pytest.approx(1.05)
     assert best(erring(0, 0.5), 100, asked(erring(0, 0.0), margin=0.05), *BOUNDS).gap < 1e-5
+    # auto is refused where nothing knows both losses
+    law = fitted_law("transfer", 0, 4)
+    with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or carry with both"):
+        Objective("no_worse_than", reference=even(law), vocabulary=50_000).limits(law, ["d00"])
+    for carry in ("auto", ["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
+        with pytest.raises(InputError, match="carry auto takes one number, that of the vocabulary"):
+            objective_of(json.dumps({"kind": "no_worse_than", "carry": carry}), reference='{"a": 1}')
 
 
 def test_growth_is_foretold_from_the_losses_of_the_reference() -> None:
@@ -97,15 +104,6 @@ def test_auto_takes_the_growth_from_the_levels_of_a_law_over_sizes(tmp_path: Pat
     assert auto.growth_by(asked) > auto.growth_by(laws.at_run(law, 4e8, 8e9)) > 1 == auto.growth_by(known)
     free = Objective("no_worse_than", margin=0.05, reference=reference).limits(asked, ["a"])
     assert np.log(auto.limits(asked, ["a"])) == pytest.approx(np.log(free) / auto.growth_by(asked))
-
-
-def test_auto_is_refused_where_nothing_knows_both_losses() -> None:
-    law = fitted_law("transfer", 0, 4)
-    with pytest.raises(InputError, match="transfer was fitted at one: give runs of two sizes, or carry with both"):
-        Objective("no_worse_than", reference=even(law), vocabulary=50_000).limits(law, ["d00"])
-    for carry in ("auto", ["auto"], ["auto", 0.5], [50_000, "auto"], ["auto", 3, 50_000], ["auto", "auto"]):
-        with pytest.raises(InputError, match="carry auto takes one number, that of the vocabulary"):
-            objective_of(json.dumps({"kind": "no_worse_than", "carry": carry}), reference='{"a": 1}')
 
 
 def test_a_report_says_at_what_growth_the_bound_holds(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

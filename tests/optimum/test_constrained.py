@@ -100,9 +100,17 @@ def kkt(gradient, r, lower, upper):
     return max(worst) / np.abs(mu)
 
 
-def test_kkt_and_the_root_find_agree_on_a_power_sum():
+def test_kkt_and_the_root_find_agree_and_a_corner_is_found():
     for seed in range(8):
         agree(seed)
+    # a corner is found when one domain is best
+    names = ["a", "b", "c"]
+    coefficients = {"x": {"steps": {"5": {"c": 1.0, "k": 1.0, "t": dict(zip(names, [-3.0, -1.0, 0.5], strict=True))}}}}
+    fitted = {"law": "exponential", "domains": names, "loss_domains": ["x"], "steps": [5], "coefficients": coefficients}
+    value = LAWS["exponential"].code.objective(fitted, 5, np.ones(1))
+    assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
+    bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
+    assert np.allclose(bounded, [0.7, 0.25, 0.05], atol=1e-8)
 
 
 def agree(seed):
@@ -141,17 +149,7 @@ def test_no_room_and_one_point():
     assert minimum(objective, point - 0.1, point + 1e-14).tolist() == (point + 1e-14).tolist()
 
 
-def test_a_corner_is_found_when_one_domain_is_best():
-    names = ["a", "b", "c"]
-    coefficients = {"x": {"steps": {"5": {"c": 1.0, "k": 1.0, "t": dict(zip(names, [-3.0, -1.0, 0.5], strict=True))}}}}
-    fitted = {"law": "exponential", "domains": names, "loss_domains": ["x"], "steps": [5], "coefficients": coefficients}
-    value = LAWS["exponential"].code.objective(fitted, 5, np.ones(1))
-    assert np.allclose(minimum(value, np.zeros(3), np.ones(3)), [1, 0, 0], atol=1e-8)
-    bounded = minimum(value, np.array([0, 0.1, 0.05]), np.array([0.7, 1, 1]))
-    assert np.allclose(bounded, [0.7, 0.25, 0.05], atol=1e-8)
-
-
-def test_what_domains_that_gain_nothing_must_hold_is_not_there_for_the_others() -> None:
+def test_a_power_sum_leaves_what_others_must_hold_rounds_free_shares_and_takes_bounds_of_0() -> None:
     """Two domains of different exponents share 0.6: their marginal gains are equal there, which
     shares of more than 0.6, scaled down, would not have.
     """
@@ -160,17 +158,13 @@ def test_what_domains_that_gain_nothing_must_hold_is_not_there_for_the_others() 
     marginal = (gains * exponents * shares ** (-exponents - 1))[:2]
     assert shares[2] == 0.4 and abs(shares.sum() - 1) < 1e-15
     assert abs(marginal[0] / marginal[1] - 1) < 1e-9
-
-
-def test_the_last_rounding_is_put_on_shares_that_are_free() -> None:
+    # the last rounding is put on shares that are free
     lower, upper = np.array([0.2, 0.0, 0.0, 0.0]), np.array([1.0, 1.0, 1.0, 0.4])
     found = closed(np.array([0.2, 0.1, 0.2, 0.4]), lower, upper)
     assert np.allclose(found, [0.2, 0.1 * 4 / 3, 0.2 * 4 / 3, 0.4], atol=1e-15)
     assert found[0] == 0.2 and found[3] == 0.4
     assert closed(lower, lower, lower).tolist() == lower.tolist()
-
-
-def test_bounds_of_0_leave_nothing_and_warn_of_nothing() -> None:
+    # bounds of 0 leave nothing and warn of nothing
     shares = power_sum_optimum(np.ones(3), np.full(3, 0.2), np.zeros(3), np.array([0.0, 1, 1]))
     assert np.allclose(shares, [0, 0.5, 0.5], atol=1e-15)
     with np.errstate(divide="raise"):

@@ -72,9 +72,7 @@ def test_a_fit_without_the_last_evaluations_is_that_of_shorter_runs() -> None:
         assert laws.far_ahead(fitted, 1e15) == "" and left_out(fitted, observed, LAST).shortened == ()
 
 
-def test_scripts_warn_beyond_ten_times_the_last_step_and_refuse_beyond_a_hundred(
-    tmp_path: Path, capsys: pytest.CaptureFixture
-) -> None:
+def test_scripts_warn_beyond_ten_times_the_last_step_and_refuse_beyond_a_hundred(tmp_path, capsys) -> None:
     observed = observe(with_transfer(0, 3), mixtures(0, 6, 3), FEW, 0.003)
     tables = write_tables(observed, tmp_path / "l.csv", tmp_path / "m.csv")
     law, out = str(tmp_path / "law.json"), ["--out", str(tmp_path / "out.csv")]

@@ -45,7 +45,7 @@ def test_the_optimum_of_a_power_sum_meets_kkt():
         assert kkt_residual(gains, exponents, shares, lower, upper) < 1e-9
 
 
-def test_infeasible_bounds_are_refused_with_the_numbers():
+def test_infeasible_bounds_are_refused_and_every_domain_of_transfer_answers():
     for arguments, words in (
         ({"lower": {"c": 0.1}}, "'c'"),
         ({"lower": {"a": 0.6, "b": 0.6}}, "sum to 1.2"),
@@ -54,6 +54,13 @@ def test_infeasible_bounds_are_refused_with_the_numbers():
         ({"max_epochs": 2, "tokens": {"a": 10, "b": 20}, "run_tokens": 100}, "sum to 0.6 (with max_epochs 2"),
     ):
         refused(words, feasible_bounds, ["a", "b"], **arguments)
+    # its alpha is an exponential: above 0, also of a domain whose loss is level
+    shares = np.random.default_rng(0).dirichlet(np.full(3, 2.0), 8)
+    losses = np.stack([shares[:, 0] ** -0.2, shares[:, 1] ** -0.1, np.ones(8)], axis=1)[:, None]
+    observed = Observations(tuple("12345678"), tuple("abc"), np.array([30]), tuple("abc"), shares, losses)
+    fitted = fit("transfer", observed)
+    assert unanswered(fitted) == [] and unanswered(fit("bimix", observed)) == ["c"]
+    assert run_bounds(fitted, 30)[0].tolist() == [0, 0, 0]
 
 
 @pytest.fixture
@@ -79,16 +86,6 @@ def test_a_domain_that_did_not_answer_keeps_the_least_proportion_seen(fitted):
     assert np.isfinite(predict(fitted, shares[None, :], np.array([30]))).all()
     shares = optimum(fitted, 30, None, *run_bounds(fitted, 30, upper={"c": 0.1}))
     assert np.allclose(shares, [0.45, 0.45, 0.1])
-
-
-def test_every_domain_of_a_fitted_law_with_transfer_answers():
-    """Its alpha is an exponential: above 0, also of a domain whose loss is level."""
-    shares = np.random.default_rng(0).dirichlet(np.full(3, 2.0), 8)
-    losses = np.stack([shares[:, 0] ** -0.2, shares[:, 1] ** -0.1, np.ones(8)], axis=1)[:, None]
-    observed = Observations(tuple("12345678"), tuple("abc"), np.array([30]), tuple("abc"), shares, losses)
-    fitted = fit("transfer", observed)
-    assert unanswered(fitted) == [] and unanswered(fit("bimix", observed)) == ["c"]
-    assert run_bounds(fitted, 30)[0].tolist() == [0, 0, 0]
 
 
 def test_a_domain_that_did_not_answer_and_weighs_0_need_not_stay(fitted):

@@ -31,7 +31,7 @@ REFERENCE = {"d00": 0.7, "d01": 0.2, "d02": 0.1}
 TOKENS = {"d00": 3.0, "d01": 2.0, "d02": 1.0}
 
 
-def test_the_mixture_found_holds_its_constraints_and_beats_most_draws(trees: dict) -> None:
+def test_trees_find_what_holds_its_constraints_and_average_the_best(trees: dict) -> None:
     for kind, more in (("minimax", {}), ("no_worse_than", {"margin": 0.05})):
         weights = {"d01": 1.0, "d02": 1.0}
         objective = Objective(kind, weights=weights, reference=REFERENCE, **more)
@@ -42,9 +42,7 @@ def test_the_mixture_found_holds_its_constraints_and_beats_most_draws(trees: dic
         drawn = np.random.default_rng(0).dirichlet(np.ones(3), 5000)
         held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
         assert len(held) > 50 and (goal.value(held) >= found.value).mean() > 0.95
-
-
-def test_trees_average_the_best_draws(trees: dict) -> None:
+    # trees average the best draws
     free = np.zeros(3), np.ones(3)
     found = best(trees, STEP, Objective(), *free, TOKENS)
     drawn = simulate(token_shares(trees, TOKENS), *free)

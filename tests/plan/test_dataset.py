@@ -46,16 +46,14 @@ def own() -> Dataset:
     return Dataset(copy.deepcopy(CONFIG), "own")
 
 
-def test_a_run_has_its_models_recipe_but_for_seed_and_swarm(own: Dataset) -> None:
+def test_runs_have_their_models_recipe_and_parts_of_a_swarm_hold_each_once(own: Dataset) -> None:
     usual = own.block["training"]["tiny"]
     assert own.recipe("tiny", "se") == usual
     assert own.recipe("tiny", "se@2") == usual | {"seed": 2}
     assert own.recipe("tiny", "s3@9") == usual | {"steps": 20, "seed": 9}
     assert own.recipe("large", "s3")["steps"] == 40  # the swarm is of another model
     assert own.config == CONFIG
-
-
-def test_parts_of_a_swarm_hold_each_run_once(own: Dataset) -> None:
+    # parts of a swarm hold each run once
     parts = inputs.swarm_parts(own, "tiny")
     assert [inputs.swarm_part(own, str(part)) for part in parts] == [["s1", "s2"], ["s3", "s4"], ["s5"]]
     refused("own/swarm/model: the swarm is trained with 'tiny', not 'large'", inputs.swarm_parts, own, "large")
@@ -151,9 +149,7 @@ def sized() -> Dataset:
     return Dataset(copy.deepcopy(SIZES), "own")
 
 
-def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_of_the_large_one(
-    sized: Dataset,
-) -> None:
+def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_of_the_large_one(sized) -> None:
     other = Dataset(SIZES, "other")
     assert joined_models(SIZES) == ["tiny+small"]
     assert inputs.asked_size(sized, "tiny+small") == ["results/own/sizes/large.json"]
@@ -172,9 +168,7 @@ def test_laws_of_one_size_are_left_out_or_refused(sized: Dataset) -> None:
     assert inputs.epoch_run_tokens(sized, "bimix_swarm") == 80 * 16 * 32
 
 
-def test_each_of_the_models_is_trained_on_the_group(
-    sized: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_of_the_models_is_trained_on_the_group(sized: Dataset, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     found = [(run.model, run.name) for run in budget.searched_with(sized, "transfer")]
     assert sorted(found) == sorted(

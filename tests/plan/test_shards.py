@@ -118,9 +118,7 @@ def test_the_manifest_is_written_by_the_call_that_plans(config: dict, workplace:
     assert open_shards(own, planning=False, runs_jobs=True) == again  # a job without one plans by itself
 
 
-def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_of_training(
-    config: dict, workplace: Path
-) -> None:
+def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_of_training(config, workplace) -> None:
     (workplace / "tasks.jsonl").write_bytes(b"x")
     for validation in ({"share": 0.1}, "raw/part1/*.jsonl"):
         settings = {"validation": validation, "train": "raw/part0/*.jsonl"}
@@ -201,9 +199,7 @@ def test_other_text_under_an_old_time_is_a_version_that_stays(raw: Path) -> None
     assert find() == [digest_file(raw)] != changed
 
 
-def test_the_same_bytes_are_no_version_and_are_read_once(
-    raw: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
-) -> None:
+def test_the_same_bytes_are_no_version_and_are_read_once(raw: Path, monkeypatch, capsys) -> None:
     read = []
     monkeypatch.setattr(planning, "digest_file", lambda path: read.append(path) or digest_file(path))
     for path in (raw, Path("raw/two.jsonl")):

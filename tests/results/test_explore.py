@@ -257,9 +257,7 @@ def test_a_page_fits_a_phone_and_says_what_it_shows(browser: Browser, made: Path
     assert unnamed == 0
 
 
-def test_without_a_law_that_is_a_formula_the_page_has_shares_and_no_predictions(
-    browser: Browser, tmp_path: Path
-) -> None:
+def test_without_a_law_that_is_a_formula_the_page_has_shares_and_no_predictions(browser: Browser, tmp_path) -> None:
     mixtures = {
         "even": dict.fromkeys(DOMAINS, 0.2),
         "found": dict(zip(DOMAINS, (0.4, 0.3, 0.1, 0.1, 0.1), strict=True)),

@@ -121,14 +121,14 @@ def test_the_measured_change_stands_beside_the_predicted_one(results, tmp_path):
     shares = dict(best.select("domain", "estimate").iter_rows())
     mixtures = [("mine", domain, share) for domain, share in json.loads(BASELINE).items()]
     mixtures += [("found", domain, share) for domain, share in shares.items()]
-    mixtures = pl.DataFrame(mixtures, schema=["mixture", "domain", "proportion"], orient="row")
+    mixtures = pl.DataFrame(mixtures, ["mixture", "domain", "proportion"], orient="row")
     rows = [
         (name, step, domain, loss)
         for name, last in (("mine", [2.0, 3.0, 4.0]), ("found", [2.2, 2.7, 3.2]))
         for domain, loss in zip(DOMAINS, last, strict=True)
         for step in (10, 20)
     ]
-    losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    losses = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
     law = json.loads((results / "bimix.json").read_text())
     equal, first, pair_of = np.ones(3), np.array([1.0, 0.0, 0.0]), ("mine", "found")
     changes = plot_optimum.measured_changes(law, losses, pair_of, equal)

@@ -156,7 +156,7 @@ def front(known):
     shares = [known["shares"][name] for name in NAMES[:3]]
     rows = [("bimix", 800, "code", 4.0 - k, "text", 3.0 + k, *own.values()) for k, own in enumerate(shares)]
     columns = ["law", "step", "first", "first_loss", "second", "second_loss", *(f"{pareto.SHARE}{d}" for d in DOMAINS)]
-    traced = pl.DataFrame(rows, schema=columns, orient="row")
+    traced = pl.DataFrame(rows, columns, orient="row")
     weights = ({"code": 1.0}, {"web": 0.5, "books": 0.5})
     return pareto.draw(traced, [(law, *weights)], known["shares"]["baseline"]), ["bimix", *map(figures.short, DOMAINS)]
 

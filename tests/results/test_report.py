@@ -70,7 +70,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("mixtures.csv", ["mixture", "domain", "proportion"], mixtures),
         ("losses.csv", ["mixture", "step", "domain", "loss"], losses),
     ):
-        pl.DataFrame(rows, schema=columns, orient="row").write_csv(folder / file)
+        pl.DataFrame(rows, columns, orient="row").write_csv(folder / file)
     own = {
         "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
         "groups": {"fitted": ["m0", "m1", "m2", "m3"], "held_out": ["m4"]},

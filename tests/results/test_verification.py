@@ -123,7 +123,7 @@ def make_runs() -> None:
     rows = [(name, *pair) for name in ("s1", "s2") for pair in zip(TRAIN_ROWS, (0.5, 0.25, 0.25), strict=True)]
     table = DATASET / "mixtures/groups/swarm.parquet"
     table.parent.mkdir()
-    write_table(pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row"), table)
+    write_table(pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row"), table)
     part, gathered = DATASET / "swarm/tiny/1", DATASET / "losses/tiny"
     gathered.mkdir(parents=True)
     flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/tiny/state")]
@@ -174,9 +174,7 @@ def state_of(run: Path) -> Path:
     return fingerprint.parent
 
 
-def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(
-    place: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(place: Path, capsys) -> None:
     before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
     assert verify_results.main([str(place), "--out", "verify.txt"]) == 0, capsys.readouterr().err
     page = Path("verify.txt").read_text()

@@ -91,9 +91,7 @@ def test_the_outputs_are_complete_and_micro_batches_do_not_change_the_weights(
 
 
 @pytest.mark.slow
-def test_a_killed_run_resumes_to_the_same_bytes(
-    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
-) -> None:
+def test_a_killed_run_resumes_to_the_same_bytes(undisturbed, corpus, reference, tmp_path) -> None:
     method, out = undisturbed
     arguments = reweighting(method, corpus, tmp_path, reference)
     command = [sys.executable, str(script(method)), *arguments]
@@ -148,9 +146,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_weights_of_one(
-    undisturbed: tuple[str, Path], corpus: Path, reference: Path, tmp_path: Path
-) -> None:
+def test_two_processes_give_the_weights_of_one(undisturbed, corpus, reference, tmp_path) -> None:
     method, out = undisturbed
     (tmp_path / "without_bucket.py").write_text(WITHOUT_BUCKET)
     arguments = reweighting(method, corpus, tmp_path, reference, processes=2, micro_batch=2)
@@ -186,7 +182,7 @@ def write_tokens(folder: Path, corpus: Path, domains: dict[str, np.ndarray]) -> 
             count = len(rows[part])
             lines.append((domain, str(path), count, count * rows.shape[1], count, "uint16", digest_file(path)))
         columns = ["domain", "path", "rows", "tokens", "documents", "dtype", "digest"]
-        pl.DataFrame(lines, schema=columns, orient="row").write_parquet(folder / f"{split}.parquet")
+        pl.DataFrame(lines, columns, orient="row").write_parquet(folder / f"{split}.parquet")
     (folder / "tokenizer.json").write_text((corpus / "tokenizer.json").read_text())
     (folder / "mixture.json").write_text(json.dumps(dict.fromkeys(sorted(domains), 1 / len(domains))))
     return folder

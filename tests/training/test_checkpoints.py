@@ -139,9 +139,7 @@ def test_a_run_is_held_by_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
     second.close()
 
 
-def test_of_attempts_that_wait_the_newest_goes_on_and_the_run_changes_hands_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_attempts_that_wait_the_newest_goes_on_and_the_run_changes_hands_once(tmp_path, monkeypatch) -> None:
     """The second attempt waits for the first when the third begins, which waits for it too."""
     run, calls = tmp_path / "run", []
     monkeypatch.setattr(checkpoints, "SETTLING", 0)
@@ -163,9 +161,7 @@ def test_of_attempts_that_wait_the_newest_goes_on_and_the_run_changes_hands_once
     third.close()
 
 
-def test_an_attempt_that_gets_the_lock_before_a_newer_one_that_waits_leaves_it_to_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_attempt_that_gets_the_lock_before_a_newer_one_that_waits_leaves_it_to_that(tmp_path, monkeypatch) -> None:
     first = checkpoints.lock(tmp_path, 0)
 
     def meanwhile(_: float) -> None:
@@ -263,9 +259,7 @@ def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> Non
     assert len(checkpoints.attempts(own)) == 2 and len(checkpoints.attempts(first)) == 1
 
 
-def test_what_no_search_names_or_differs_or_has_not_ended_is_not_taken_over(
-    tmp_path,
-) -> None:
+def test_what_no_search_names_or_differs_or_has_not_ended_is_not_taken_over(tmp_path) -> None:
     ended(tmp_path / "runs/tiny/uniform")
     for name in ("mine", "foundling", "round", "uniform@2"):
         (tmp_path / f"runs/tiny/{name}/state").mkdir(parents=True)

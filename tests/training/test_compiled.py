@@ -60,9 +60,7 @@ def counted(
 
 
 @pytest.mark.parametrize(("chunk", "precision"), [(None, "no"), (16, "bf16")])
-def test_the_loss_and_its_gradients_are_one_graph(
-    chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_loss_and_its_gradients_are_one_graph(chunk: int | None, precision: str, monkeypatch) -> None:
     torch.manual_seed(0)
     plain = Transformer(SMALL, loss_chunk=chunk)
     rows = torch.randint(0, SMALL.vocabulary, (3, 13))
@@ -99,9 +97,7 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
 
 
 @pytest.mark.parametrize(("chunk", "precision"), [(None, "no"), (8, "bf16")])
-def test_doremi_compiles_nothing_after_its_first_update(
-    chunk: int | None, precision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doremi_compiles_nothing_after_its_first_update(chunk: int | None, precision: str, monkeypatch) -> None:
     """Batches of other numbers of rows; updates are those of uncompiled models."""
 
     def updates(compiled: bool) -> tuple[list[float], list[int]]:
@@ -136,9 +132,7 @@ def test_doremi_compiles_nothing_after_its_first_update(
     AcceleratorState._reset_state(reset_partial_state=True)
 
 
-def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an_error(monkeypatch) -> None:
     plain = Transformer(SMALL)
     # Of how the gradients are found torch's limit knows nothing; and of whole graphs it is an
     # error by itself.
@@ -207,9 +201,7 @@ def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) 
     assert "batch_rows is 1, but 2 processes were started" in printed
 
 
-def test_the_size_found_is_kept_for_the_same_device_and_processes(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_found_is_kept_for_the_same_device_and_processes(corpus: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = []
     monkeypatch.setattr(training_update, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)

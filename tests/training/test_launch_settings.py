@@ -40,9 +40,7 @@ def test_compressed_gradients_train_what_whole_ones_train(corpus: Path, tmp_path
     assert "update 0" not in again and losses(tmp_path / "bf16/run").equals(compressed), "no run is repeated for it"
 
 
-def test_kernels_of_attention_train_the_same_and_are_named(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_of_attention_train_the_same_and_are_named(corpus: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for name in ("auto", "math", "flash"):
         own = flags(corpus, tmp_path / name / "run", steps=6, evaluate_every=3)
@@ -54,9 +52,7 @@ def test_kernels_of_attention_train_the_same_and_are_named(
     assert named == {"auto": ["flash_attention"], "math": ["math"], "flash": ["flash_attention"]}
 
 
-def test_curves_are_drawn_by_what_launch_says_and_no_run_is_repeated(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_curves_are_drawn_by_what_launch_says_and_no_run_is_repeated(corpus, tmp_path, monkeypatch, capsys) -> None:
     for name in ("WANDB_DIR", "WANDB_MODE", "TRACKIO_DIR"):
         monkeypatch.setenv(name, "online")
     states = set()

@@ -102,9 +102,7 @@ def test_attempts_that_begin_at_once_have_a_log_each_and_none_to_be_written_is_a
         (1, signal.SIGTERM, 3),
     ],
 )
-def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(
-    tmp_path: Path, gpus: int, number: signal.Signals, seconds: int
-) -> None:
+def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path, gpus, number, seconds) -> None:
     """By itself the launcher would wait for 30 s after an interrupt."""
     (tmp_path / "training.py").write_text(TRAINING)
     command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0"]

@@ -44,7 +44,7 @@ def test_lines_of_json_are_read_by_one_name_or_one_of_each_domain_and_any_key_of
 
 
 def test_a_table_text_and_a_trainer_state_are_read(tmp_path: Path) -> None:
-    frame = pl.DataFrame([row[:1] + row[2:] for row in EXPECTED], schema=["step", "domain", "loss"], orient="row")
+    frame = pl.DataFrame([row[:1] + row[2:] for row in EXPECTED], ["step", "domain", "loss"], orient="row")
     frame.write_csv(tmp_path / "own.csv", separator=";")
     assert table_of(TABLE, tmp_path).rows() == EXPECTED
     said = [f"step {step}: {domain} loss {loss}, 12 tokens/s" for step, _, domain, loss in EXPECTED]

@@ -81,9 +81,7 @@ def limited_files() -> None:
 
 @pytest.mark.slow
 @pytest.mark.full
-def test_a_full_disk_is_a_sentence_and_the_checkpoint_before_stays(
-    corpus: Path, tmp_path: Path, undisturbed: Path
-) -> None:
+def test_a_full_disk_is_a_sentence_and_the_checkpoint_before_stays(corpus: Path, tmp_path, undisturbed: Path) -> None:
     interrupt(command(corpus, tmp_path), "step 20:", signal.SIGKILL)
     before = sorted(own_state(tmp_path).glob("step-*.pt"))
     contents = [path.read_bytes() for path in before]
@@ -177,9 +175,7 @@ def test_other_devices_or_processes_than_requested_are_refused(corpus: Path, tmp
     assert "2 processes were requested but 1 started" in execute(arguments, expected=1)
 
 
-def test_a_run_that_goes_on_draws_no_weights(
-    corpus: Path, tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_goes_on_draws_no_weights(corpus: Path, tmp_path, undisturbed: Path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     drawn, draw = [], torch.nn.init.normal_
     monkeypatch.setattr(
@@ -193,9 +189,7 @@ def test_a_run_that_goes_on_draws_no_weights(
     assert same_results(tmp_path, undisturbed)
 
 
-def test_the_device_is_looked_at_every_five_seconds(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_device_is_looked_at_every_five_seconds(corpus: Path, tmp_path, monkeypatch) -> None:
     """Updates take so many seconds of a clock that they alone move; a state is saved each 24 s."""
     clock, update, say = [0.0], loop.Plain.update, loop.Run.say
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -236,9 +230,7 @@ def test_processes_and_micro_batches_do_not_change_the_losses(
     assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
 
 
-def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(corpus, tmp_path, monkeypatch) -> None:
     """Else the rows by which the sum misses one would all fall to one domain."""
     seen = []
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -92,9 +92,7 @@ def test_a_run_that_is_asked_for_again_does_nothing(corpus: Path, finished: Path
     assert events(own_state(finished)) == noted
 
 
-def test_where_links_are_refused_outputs_are_copied(
-    corpus: Path, tmp_path: Path, made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_links_are_refused_outputs_are_copied(corpus: Path, tmp_path, made: Path, monkeypatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(artefacts.errno.EPERM, "Operation not permitted")
 
@@ -105,9 +103,7 @@ def test_where_links_are_refused_outputs_are_copied(
     assert outputs(tmp_path)["losses.parquet"] == outputs(made)["losses.parquet"]
 
 
-def test_a_result_that_is_damaged_in_the_state_is_made_again_from_the_last_checkpoint(
-    corpus: Path, finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_result_that_is_damaged_in_the_state_is_made_again_from_the_last_checkpoint(corpus, finished, capsys) -> None:
     before, own = outputs(finished), own_state(finished)
     flip(own / "model.safetensors")
     snakemake_would_delete(finished)
@@ -301,9 +297,7 @@ def test_a_run_says_which_code_and_versions_made_it(made: Path, corpus: Path) ->
     assert set(report["data"]) == {f"{split}.{name}" for split in ("train", "validation") for name in report["mixture"]}
 
 
-def test_a_run_of_two_versions_says_so(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_of_two_versions_says_so(corpus: Path, tmp_path, monkeypatch, capsys) -> None:
     assert pretrain_model.main(flags(corpus, tmp_path, "--max-seconds", "0")) == 75
     assert "differ" not in capsys.readouterr().err
     monkeypatch.setattr(provenance, "version", lambda name: "9.9" if name == "torch" else "1")

@@ -29,7 +29,7 @@ MIXTURES = {"swarm_0001": (0.7, 0.3, 0.0), "swarm_0002": (0.1, 0.2, 0.7), "swarm
 
 def table(mixtures: dict[str, tuple[float, ...]]) -> pl.DataFrame:
     rows = [(name, *pair) for name, own in mixtures.items() for pair in zip(("bees", "cats", "dogs"), own, strict=True)]
-    return pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
+    return pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row")
 
 
 def part(corpus: Path, out: Path) -> list[str]:
@@ -55,9 +55,7 @@ def new_accelerator() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("new_accelerator")
-def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_compiles_one_model_and_its_runs_are_as_if_alone(corpus: Path, tmp_path, monkeypatch) -> None:
     graphs = []
 
     def compiler(graph: torch.fx.GraphModule, inputs: list) -> Callable:
@@ -154,9 +152,7 @@ def test_every_run_is_held_by_itself(corpus: Path, tmp_path: Path, whole: Path) 
 
 
 @pytest.mark.usefixtures("new_accelerator")
-def test_a_run_that_is_not_finite_stops_no_other(
-    corpus: Path, tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_is_not_finite_stops_no_other(corpus: Path, tmp_path, whole: Path, monkeypatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     with monkeypatch.context() as patch:
         patch.setattr(loop.Run, "wants_to_stop", lambda run: run.step == 8)
@@ -174,9 +170,7 @@ def test_a_run_that_is_not_finite_stops_no_other(
 
 
 @pytest.mark.slow
-def test_another_recipe_trains_the_swarm_anew_and_the_old_one_comes_back(
-    corpus: Path, tmp_path: Path, whole: Path
-) -> None:
+def test_another_recipe_trains_the_swarm_anew_and_the_old_one_comes_back(corpus: Path, tmp_path, whole: Path) -> None:
     shutil.copytree(whole, tmp_path / "part")
     changed = part(corpus, tmp_path / "part")
     place = changed.index("--recipe") + 1

@@ -119,9 +119,7 @@ def test_losses_that_are_wrong_stop_and_are_read_again_when_the_config_is_mended
     assert events(own_state(folder)) == ["begun", "ended"]
 
 
-def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(tmp_path, monkeypatch) -> None:
     folder = tmp_path / "run"
 
     def clock() -> float:

@@ -57,9 +57,7 @@ def launch(corpus: Path, tmp_path: Path) -> Iterator:
 
 
 @pytest.mark.slow
-def test_two_nodes_train_what_one_process_trains(
-    launch, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_nodes_train_what_one_process_trains(launch, corpus: Path, tmp_path, monkeypatch) -> None:
     recipe = {"steps": 20, "evaluate_every": 10}
     assert launch(**recipe).wait(300) == 0, (tmp_path / "said").read_text()
     monkeypatch.setenv("OMP_NUM_THREADS", "1")

@@ -45,9 +45,7 @@ def other(tmp_path: Path) -> Iterator[subprocess.Popen]:
     process.communicate()
 
 
-def test_another_checkout_is_refused_and_named_until_its_process_is_dead(
-    tmp_path: Path, other: subprocess.Popen, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_checkout_is_refused_and_named_until_its_process_is_dead(tmp_path, other, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path / "own")
     with pytest.raises(InputError, match="results/mini is held by another call of Snakemake") as refused:
         lock.hold("mini")
@@ -65,9 +63,7 @@ def test_another_checkout_is_refused_and_named_until_its_process_is_dead(
 
 
 @pytest.mark.slow
-def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_results(
-    tmp_path: Path, other: subprocess.Popen
-) -> None:
+def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_results(tmp_path, other) -> None:
     own = tmp_path / "own"
     write_checkout(own, mini_config(20, 10, slim={}), ["plain"])
 

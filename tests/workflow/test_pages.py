@@ -129,12 +129,16 @@ def test_links_lead_somewhere_and_from_the_readme_to_every_page() -> None:
     assert set(PAGES) <= linked
 
 
-def test_lines_are_wrapped() -> None:
+def test_lines_are_wrapped_and_the_page_names_every_command() -> None:
     """But for tables; inline code is on one line, where `commands` finds it."""
     for page in PAGES:
         lines = [*prose(page), *(line for block in blocks(page) for line in block.lines)]
         assert not [line for line in lines if len(line) > COLUMNS and not line.startswith("|")], page.name
         assert not [line for line in prose(page) if line.count("`") % 2], page.name
+    # the page names every command of the package and its script
+    page = (ROOT / "docs" / "observations.md").read_text()
+    listed = dict(re.findall(r"^\| `bimix (\w+)` \|.*\| `(\w+\.py)` \|$", page, flags=re.MULTILINE))
+    assert listed == COMMANDS
 
 
 def test_named_files_are_there() -> None:
@@ -247,12 +251,6 @@ def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Pat
     assert done.stdout.count("10 mixtures of 4 domains, losses of 4 at") == 3
     for name in ("imported/losses.csv", "predicted.csv", "mixture.json", "intervals.csv", "next.csv"):
         assert (workplace / name).exists(), name
-
-
-def test_the_page_names_every_command_of_the_package_and_its_script() -> None:
-    page = (ROOT / "docs" / "observations.md").read_text()
-    listed = dict(re.findall(r"^\| `bimix (\w+)` \|.*\| `(\w+\.py)` \|$", page, flags=re.MULTILINE))
-    assert listed == COMMANDS
 
 
 def test_scripts_know_the_flags_they_are_given() -> None:
