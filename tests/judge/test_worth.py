@@ -30,12 +30,7 @@ def judged(losses: pl.DataFrame, reference: str = "baseline", weights: dict | No
     return compared(measured(losses), Criterion(reference, weights=weights or {}))
 
 
-def verdict(
-    losses: pl.DataFrame,
-    reference: str,
-    predicted: dict,
-    weights: dict | None = None,
-) -> pl.DataFrame:
+def verdict(losses: pl.DataFrame, reference: str, predicted: dict, weights: dict | None = None) -> pl.DataFrame:
     found = judged(losses, reference, weights)
     return worth.verdict(found, SPENT, 4e10, predicted)
 

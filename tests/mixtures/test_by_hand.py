@@ -28,7 +28,7 @@ CONFIG = {
             "compare": {"model": "large", "mixtures": ["uniform"]},
             "optimum": {"weights": {"law": 1}},
         }
-    },
+    }
 }
 
 

@@ -160,21 +160,14 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
     reports = search_reports(own)
     assert reports["baseline"] == []
     assert reports["bimix"] == [f"{folder}/runs/tiny/se/run.json", f"{folder}/runs/tiny/ce/run.json"]
-    assert reports["doremi"] == [
-        f"{folder}/reweighting/tiny/doremi/run.json",
-        f"{folder}/runs/tiny/baseline/run.json",
-    ]
+    assert reports["doremi"] == [f"{folder}/reweighting/tiny/doremi/run.json", f"{folder}/runs/tiny/baseline/run.json"]
     assert reports["doge"] == [f"{folder}/reweighting/tiny/doge/run.json"]
     assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/tiny/runs.parquet"]
     assert report_files(own) == sorted({file for files in reports.values() for file in files})
 
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:
-    trained = {
-        "design": {"count": 8, "budget": "5%"},
-        "optimum": {"model": "tiny"},
-        "compare": {"model": "large"},
-    }
+    trained = {"design": {"count": 8, "budget": "5%"}, "optimum": {"model": "tiny"}, "compare": {"model": "large"}}
     seen = {"observations": {}, "design": {"count": 4, "budget": "5%"}}
     sized = {
         "observations": {},

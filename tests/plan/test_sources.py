@@ -199,7 +199,7 @@ PARTS = {
         "web": {"groups": {"entropy": ["se", "je"], "swarm": ["swarm_1"]}, "tokenizer": {"train": {"share": 1}}},
         "given": {"groups": {"all": ["a.b"]}, "tokenizer": {"file": "t.json"}},
         "none": {"groups": {}},
-    },
+    }
 }
 
 

@@ -116,8 +116,4 @@ BLOCK = {
     "held_out": [],
     "compare": {"model": "larger", "mixtures": ["baseline", "bimix"]},
 }
-NAMED = {
-    "run": ["mine"],
-    "laws": {"optimise": ["bimix"]},
-    "datasets": {"mine": BLOCK, "demo": BLOCK},
-}
+NAMED = {"run": ["mine"], "laws": {"optimise": ["bimix"]}, "datasets": {"mine": BLOCK, "demo": BLOCK}}
