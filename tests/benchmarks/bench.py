@@ -20,14 +20,14 @@ FLAGS = {
 }
 
 
-def parser(page: str, *flags: str, **numbers: int | list[int]) -> argparse.ArgumentParser:
+def parser(page: str, *flags: str, numbers: dict[str, int | list[int]] | None = None) -> argparse.ArgumentParser:
     """A script's docstring as help, flags that others have too, numbers by their defaults."""
     made = argparse.ArgumentParser(description=page, formatter_class=argparse.RawDescriptionHelpFormatter)
     for flag in flags:
         made.add_argument(flag, **FLAGS[flag])
-    for name, default in numbers.items():
+    for flag, default in (numbers or {}).items():
         several = {"nargs": "+"} if isinstance(default, list) else {}
-        made.add_argument(f"--{name}", type=int, default=default, **several)
+        made.add_argument(flag, type=int, default=default, **several)
     return made
 
 

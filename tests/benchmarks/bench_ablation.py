@@ -92,7 +92,7 @@ def error(part: Part, runs: Observations, shares: np.ndarray, truth: np.ndarray)
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = bench.parser(__doc__, "folder", draws=2)
+    parser = bench.parser(__doc__, "folder", numbers={"--draws": 2})
     parser.add_argument("--without", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tables", nargs="+", help="of these alone")
     parser.add_argument("--counts", nargs="+", type=int, default=[8, 16, 32], help="of runs that are fitted")

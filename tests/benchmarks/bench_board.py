@@ -164,7 +164,7 @@ def table(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = bench.parser(__doc__, "folder", "--rows", seed=0)
+    parser = bench.parser(__doc__, "folder", "--rows", numbers={"--seed": 0})
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=list(LAWS))
     parser.add_argument("--cases", nargs="+", default=[""], help="those whose name begins so")
     parser.add_argument("--counts", nargs="+", type=int, help="of runs that are fitted; all without it")

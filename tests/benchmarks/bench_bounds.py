@@ -24,7 +24,7 @@ CONFIDENCES = (0.0, 0.5, 1.0)
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, "folder", runs=64, draws=30)
+    parser = bench.parser(__doc__, "folder", numbers={"--runs": 64, "--draws": 30})
     options = parser.parse_args(argv)
     train, small = (public_tables.regmix(options.folder, split, "1m") for split in ("train", "test"))
     ends = {"1M": small.losses[:, 0], "60M": public_tables.regmix(options.folder, "test", "60m").losses[:, 0]}

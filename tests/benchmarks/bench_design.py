@@ -49,7 +49,7 @@ def measured(runs, new, gaps):
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, "folder", counts=[4, 8, 16, 32], draws=8)
+    parser = bench.parser(__doc__, "folder", numbers={"--counts": [4, 8, 16, 32], "--draws": 8})
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--prior", action="store_true", help="with the prior from text, in designs and fits")
     options = parser.parse_args(argv)

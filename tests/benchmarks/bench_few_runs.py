@@ -199,7 +199,7 @@ def curse(sets, counts, draws):
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, "folder", counts=[4, 8, 16, 30], draws=8)
+    parser = bench.parser(__doc__, "folder", numbers={"--counts": [4, 8, 16, 30], "--draws": 8})
     parser.add_argument("tables", nargs="+", choices=["errors", "prior", "coverage", "curse"])
     options = parser.parse_args(argv)
     sets = tables(options.folder)

@@ -95,7 +95,7 @@ def line(name, rows):
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, first=0)
+    parser = bench.parser(__doc__, numbers={"--first": 0})
     parser.add_argument("what", choices=["made", "olmix"])
     parser.add_argument("folder", type=Path, nargs="?", help="of the public runs")
     parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)

@@ -46,7 +46,7 @@ def held(law: str, seed: int) -> dict[int, tuple[np.ndarray, np.ndarray]]:
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, draws=14)
+    parser = bench.parser(__doc__, numbers={"--draws": 14})
     options = parser.parse_args(argv)
     print(f"{'law':9s} {'times the last step':>20s} {'holds':>6s} {'half width, %':>14s}")
     for law in ("bimix", "transfer"):

@@ -157,7 +157,7 @@ def floors(path: Path) -> None:
 
 
 def main() -> None:
-    parser = bench.parser(__doc__, draws=4)
+    parser = bench.parser(__doc__, numbers={"--draws": 4})
     parser.add_argument("data", type=Path, nargs="?")
     parser.add_argument("--domains", type=int, default=4, help="left out in a draw, one at a time")
     parser.add_argument("--tables", nargs="+", default=[], help="those that begin so")

@@ -307,7 +307,7 @@ def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
 
 
 def main(argv=None) -> None:
-    parser = bench.parser(__doc__, "folder", draws=8, seed=0, first=4, counts=[8, 12])
+    parser = bench.parser(__doc__, "folder", numbers={"--draws": 8, "--seed": 0, "--first": 4, "--counts": [8, 12]})
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     kept = bench.ROOT / "resources/observations/proof"
     parser.add_argument("--kept", type=Path, default=kept, help="of the proof's runs")

@@ -102,7 +102,7 @@ def score(groups: list[Group], large_runs: int, draw: int) -> Score:
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, "folder", counts=[0, 1, 2, 4, 8], draws=4)
+    parser = bench.parser(__doc__, "folder", numbers={"--counts": [0, 1, 2, 4, 8], "--draws": 4})
     parser.add_argument("sets", nargs="+", help="names of tables, such as 'RegMix 1M -> 1B', or all")
     parser.add_argument("--out", type=Path, help="csv: runs, large_runs, draw, error, spearman")
     options = parser.parse_args(argv)
