@@ -72,6 +72,7 @@ def test_more_runs_keep_the_first_and_a_domain_that_never_occurs_is_refused(tmp_
     sums = many.group_by("mixture").agg(pl.col("proportion").sum())["proportion"]
     assert many["mixture"].n_unique() == 9 and np.allclose(sums, 1, atol=1e-12)
     # a domain that never occurs is refused with the numbers
+    (tmp_path / "swarm.parquet").unlink()
     shares = {"web": 0.999, **{f"rare{number}": 0.001 / 8 for number in range(8)}}
     refused(r"in the 2 mixtures of the swarm rare.* of 9 domains\) never occurs", sampled, tmp_path, shares, 2)
     assert not (tmp_path / "swarm.parquet").exists()

@@ -42,6 +42,15 @@ def test_every_mixture_has_its_rule(config: dict) -> None:
         assert re.fullmatch(constraint(config, rule), mixture)
 
 
+def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
+    assert (
+        Dataset(config, "seen").source("baseline").rule == Dataset(config, "seen").source("m7").rule == "mix_observed"
+    )
+    assert Dataset(config, "seen").fit("bimix") == Fit("observed", "bimix", "all", 9)
+    config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
+    assert observed_names(config) == ["m0", "m1", "m2"]
+
+
 def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:
     own, block = Dataset(config, "own"), config["datasets"]["own"]
     for mixture, left_out in (
@@ -70,7 +79,7 @@ def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> No
     refused("'bimix_swarm' needs a block `swarm`", Dataset(config, "own").source, "bimix_swarm")
 
 
-def test_observed_mixtures_but_optima_and_swarms_of_the_least_runs_are_taken(config: dict) -> None:
+def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
     own, swarm = Dataset(config, "own"), config["datasets"]["own"]["swarm"]
     for law, entry in LAWS.items():
         swarm["runs"] = least = entry.least_runs(3)
@@ -78,13 +87,6 @@ def test_observed_mixtures_but_optima_and_swarms_of_the_least_runs_are_taken(con
         swarm["runs"] = least - 1
         sentence = f"'{law}_swarm' needs a swarm of {least} runs at least for 3 domains; `swarm` has {least - 1}"
         refused(f"swarm/runs: {sentence}", own.source, f"{law}_swarm")
-    # observed mixtures are taken but for optima
-    assert (
-        Dataset(config, "seen").source("baseline").rule == Dataset(config, "seen").source("m7").rule == "mix_observed"
-    )
-    assert Dataset(config, "seen").fit("bimix") == Fit("observed", "bimix", "all", 9)
-    config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
-    assert observed_names(config) == ["m0", "m1", "m2"]
 
 
 def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(config: dict) -> None:
@@ -199,7 +201,7 @@ PARTS = {
         "web": {"groups": {"entropy": ["se", "je"], "swarm": ["swarm_1"]}, "tokenizer": {"train": {"share": 1}}},
         "given": {"groups": {"all": ["a.b"]}, "tokenizer": {"file": "t.json"}},
         "none": {"groups": {}},
-    }
+    },
 }
 
 

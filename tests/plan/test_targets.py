@@ -73,22 +73,10 @@ def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     assert all(file.startswith("results/other/") for file in files)
 
 
-def test_files_of_wanted_datasets_are_made_and_what_was_meant_is_named() -> None:
+def test_files_are_wanted_of_the_datasets_of_which_everything_is_built() -> None:
     assert wanted_datasets({"run": "own"}, ["--cores", "2"]) == wanted_datasets({"run": ["own"]}, []) == ["own"]
     assert wanted_datasets({"run": ["own"]}, ["results/own/entropy.csv"]) == []
     assert wanted_datasets({"run": ["own"]}, ["--unlock"]) == wanted_datasets({}, []) == []
-    # what was meant is named
-    for path, said in (
-        ("mine/mixtures/unifrm.json", "did you mean results/mine/mixtures/uniform.json"),
-        ("mine/runs/larger/bimx/losses.parquet", "did you mean results/mine/runs/larger/bimix/losses.parquet"),
-        ("mine/sumary.txt", "did you mean results/mine/summary.txt or "),
-        ("mine/tables/lawz.html", "results/mine/tables/laws.html"),
-        ("mine/figures/steps.svg", "did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
-        ("mine/zzz", "docs/results.md lists what there is."),
-        ("mina/summary.txt", "did you mean results/mine/summary.txt"),
-    ):
-        sentence = nearest(NAMED, f"results/{path}")
-        assert sentence.startswith(f"No rule to produce results/{path}: ") and said in sentence
 
 
 def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dict, tmp_path) -> None:
@@ -116,4 +104,22 @@ BLOCK = {
     "held_out": [],
     "compare": {"model": "larger", "mixtures": ["baseline", "bimix"]},
 }
-NAMED = {"run": ["mine"], "laws": {"optimise": ["bimix"]}, "datasets": {"mine": BLOCK, "demo": BLOCK}}
+NAMED = {
+    "run": ["mine"],
+    "laws": {"optimise": ["bimix"]},
+    "datasets": {"mine": BLOCK, "demo": BLOCK},
+}
+
+
+def test_what_was_meant_is_named() -> None:
+    for path, said in (
+        ("mine/mixtures/unifrm.json", "did you mean results/mine/mixtures/uniform.json"),
+        ("mine/runs/larger/bimx/losses.parquet", "did you mean results/mine/runs/larger/bimix/losses.parquet"),
+        ("mine/sumary.txt", "did you mean results/mine/summary.txt or "),
+        ("mine/tables/lawz.html", "results/mine/tables/laws.html"),
+        ("mine/figures/steps.svg", "did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
+        ("mine/zzz", "docs/results.md lists what there is."),
+        ("mina/summary.txt", "did you mean results/mine/summary.txt"),
+    ):
+        sentence = nearest(NAMED, f"results/{path}")
+        assert sentence.startswith(f"No rule to produce results/{path}: ") and said in sentence

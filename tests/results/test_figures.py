@@ -23,14 +23,16 @@ def texts(path) -> set[str]:
     return {text.strip() for element in ElementTree.parse(path).iter() for text in element.itertext() if text.strip()}
 
 
-def test_a_line_moves_one_domain_and_a_name_keeps_its_colour():
+def test_a_line_moves_one_domain_and_keeps_the_ratio_of_the_others():
     path = plot_fit.path_through(1, np.array([0.1, 0.5]), np.array([0.2, 0.4, 0.4]))
     assert path.sum(axis=1) == pytest.approx(1)
     assert path[:, 1] == pytest.approx([0.1, 0.5])
     assert path[:, 2] / path[:, 0] == pytest.approx(2)
     # an axis has round numbers where two fit
     assert figures.nice_ticks(0.01792, 0.2958, 3).tolist() == pytest.approx([0.03, 0.1])
-    # a name keeps its colour whatever is drawn with it
+
+
+def test_a_name_keeps_its_colour_whatever_is_drawn_with_it():
     alone = figures.looks(["bimix", "mine"])
     others = figures.looks(["baseline", "mine", "ce", "published_ce", "bimix"])
     assert alone["bimix"] == others["bimix"] and alone["mine"] == others["mine"]
@@ -46,7 +48,7 @@ def test_a_legend_shows_each_mixture_as_it_is_drawn():
     names = [f"m{k:02d}" for k in range(1, 13)]
     assert len({figures.looks([name])[name].colour for name in names}) < len({*figures.looks(names).values()})
     rows = [(name, step, "web", 3 + k / 100 + 9 / step) for k, name in enumerate(names) for step in STEPS]
-    losses = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     figure = plot_perplexity.draw([losses], "none")
     legend = {line.get_label().partition(":")[0]: line for line in figure.legends[0].legend_handles}
     drawn = {line.get_ydata()[0]: line for line in figure.axes[0].lines}
@@ -82,7 +84,7 @@ def law(parameters: float, tokens: float, runs: tuple[int, int] = (4, 4)) -> dic
     return {"rows": "last", "coefficients": {"web": values, "code": values}}
 
 
-def test_of_one_size_nothing_is_said_a_size_far_beyond_is_a_guess_and_titles_need_no_errors():
+def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
     one = law(6e7, 1e9)
     for values in one["coefficients"].values():
         values["size"]["sizes"] = [{"parameters": 1.0, "tokens": tokens, "runs": 3} for tokens in (1e8, 1e9)]
@@ -90,10 +92,6 @@ def test_of_one_size_nothing_is_said_a_size_far_beyond_is_a_guess_and_titles_nee
     said = asked(law(1.2e9, 2.5e10), "tiny+small", "large")
     assert "20 times the largest size fitted" in said
     assert "8 runs are of models at least 20 times smaller than 1.2e+09 parameters" in said
-    # a title without errors says so
-    table = pl.DataFrame({"runs": ["a", "b"], "large_runs": [1, 2], "draw": [1, 1], "error": [2.0, 3.0]})
-    assert "fitted: not known of both ends (1 draws)." in plot_learning.gained(table)
-    assert "2 % with 1 large runs and 3 % with 2" in plot_learning.gained(table.with_columns(runs=pl.lit("a")))
 
 
 def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
@@ -109,7 +107,7 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
         for step in (60, 90, 120)
         for domain in ("web", "code")
     ]
-    losses = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     losses.write_csv("compare.csv")
     pl.DataFrame({"mixture": ["se"] * 2, "domain": ["web", "code"], "proportion": [0.5, 0.5]}).write_csv("mixtures.csv")
     span = {"law": "transfer", "step": 120, "level": 0.9, "kind": "left_out"}
@@ -132,3 +130,9 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     assert "for step 120 of large" in text and "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
     assert "Fitted on se, ce (tiny+small)." in details and "figures sizes.csv a.svg" in details
+
+
+def test_a_title_without_errors_says_so():
+    table = pl.DataFrame({"runs": ["a", "b"], "large_runs": [1, 2], "draw": [1, 1], "error": [2.0, 3.0]})
+    assert "fitted: not known of both ends (1 draws)." in plot_learning.gained(table)
+    assert "2 % with 1 large runs and 3 % with 2" in plot_learning.gained(table.with_columns(runs=pl.lit("a")))

@@ -25,7 +25,7 @@ def runs(known: Known | None = None, criterion: Criterion | None = None, **final
         for domain in ("a", "b")
         for step in STEPS
     ]
-    table = pl.DataFrame(rows, ["mixture", "seed", "step", "domain", "loss"], orient="row")
+    table = pl.DataFrame(rows, schema=["mixture", "seed", "step", "domain", "loss"], orient="row")
     return compared(measured(table), criterion or Criterion("baseline"), known)
 
 
@@ -38,18 +38,13 @@ def first_lines(target, promises=(), proxies=None, model="larger", **more) -> st
     return " ".join(" ".join(lines).split())
 
 
-def test_a_win_says_by_how_much_and_without_a_known_noise_nothing_is_significant():
+def test_a_win_says_by_how_much_and_where_its_noise_comes_from():
     said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], uniform=[3.9], bimix=[3.6]))
     assert said.startswith("mine: bimix wins (larger, step 400) Mixture bimix: m/bimix.json Why significantly below")
     assert "one run: average loss 3.6000 nats per token, 10.00 %* below baseline (token shares), 7.69 %*" in said
     assert "Noise of a run of larger, not of one evaluation: 0.10 % (elsewhere). * significant, with 95 %." in said
     assert "To add" not in said and "Seeds" not in said
     assert "Export snakemake --cores all results/mine/runs/larger/bimix/export" in said
-    # without a known noise nothing is significant
-    said = first_lines(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
-    assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (larger, step 400)")
-    assert "is not known here: no difference is significant." in said and "*" not in said
-    assert "Seeds `seeds: {larger: [2, 3]}`" in said
 
 
 def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
@@ -68,6 +63,13 @@ def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
     assert "Seeds not worth it: more than 10 seeds of each" in said
 
 
+def test_without_a_known_noise_nothing_is_significant():
+    said = first_lines(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
+    assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (larger, step 400)")
+    assert "is not known here: no difference is significant." in said and "*" not in said
+    assert "Seeds `seeds: {larger: [2, 3]}`" in said
+
+
 def test_what_was_predicted_stands_beside_what_was_measured_of_the_same():
     for loss, word in ((3.6, "inside"), (3.9, "OUTSIDE")):
         said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="tiny")
@@ -82,19 +84,23 @@ def test_what_was_predicted_stands_beside_what_was_measured_of_the_same():
         assert "That is of tiny; `Measured` is of larger" in untrained
 
 
-def test_an_untrained_optimum_is_promised_shrunk_and_a_mix_that_predicts_better_is_said():
+def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
     proxies = runs(baseline=[4.0], uniform=[3.9])
     said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
     assert said.startswith("mine: bimix is predicted to be best, untested (tiny, step 400)")
     assert "gain over baseline +10.00 % (90 % interval -2.50 to +22.50); below 16 runs rather +8.50 %, 0.85" in said
     assert "To test train on bimix, and add its losses to your tables as the mixture bimix" in said
-    # a mix of laws that predicts better is said with both errors
+
+
+def test_a_mix_of_laws_that_predicts_better_is_said_with_both_errors():
     proxies = runs(baseline=[4.0], uniform=[3.9])
     said = first_lines(proxies, [replace(PROMISE, blend=0.0125)], proxies, model=OBSERVED)
     assert "A mix of laws predicts runs left out better: error 1.25 %, of this law 2.00 %." in said
     for promise in (PROMISE, replace(PROMISE, blend=0.03)):  # by the weights of the criterion it may be worse
         assert "mix of laws" not in first_lines(proxies, [promise], proxies, model=OBSERVED)
-    # a run below the promise is seen and taken
+
+
+def test_a_run_below_the_promise_is_seen_and_taken():
     proxies = runs(baseline=[4.0], uniform=[3.5])
     said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
     assert said.startswith("mine: uniform is lower than baseline, by an unknown margin (your runs, step 400)")
@@ -121,7 +127,7 @@ def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_traine
         for name, a, b in (("baseline", 4.0, 3.0), ("bimix", 3.0, 3.15))
         for domain, loss in (("a", a), ("b", b))
     ]
-    table = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
+    table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     target = compared(measured(table), Criterion("baseline"), Known(0.001, 11, "elsewhere"))
     said = first_lines(target, epochs={"a": 0.5, "b": 8.04})
     assert (

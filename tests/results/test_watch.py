@@ -79,12 +79,14 @@ def test_the_table_shows_each_and_changes_nothing(results: Path, capsys: pytest.
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
-def test_empty_folders_are_sentences_and_unreadable_progress_none(tmp_path, capsys) -> None:
+def test_an_empty_folder_and_none_are_each_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watch_runs.main([str(tmp_path), "--once"])
     assert capsys.readouterr().out == "No training has begun here.\n"
     with pytest.raises(watch_runs.InputError, match="is no folder: name that of a dataset"):
         watch_runs.main([str(tmp_path / "none")])
-    # a progress file that cannot be read is no progress
+
+
+def test_a_progress_file_that_cannot_be_read_is_no_progress(tmp_path: Path) -> None:
     write_run(tmp_path / "runs/tiny/a", at(3))
     for content in ("", "[1]", "{"):
         (tmp_path / "runs/tiny/a/progress.json").write_text(content)

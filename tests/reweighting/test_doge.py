@@ -87,12 +87,14 @@ def test_one_update_equals_the_computation_by_hand() -> None:
         assert method.trace.average.sum().item() == pytest.approx(1, abs=1e-12)
 
 
-def test_a_score_has_its_limit_and_products_in_blocks_are_the_products() -> None:
+def test_a_score_lies_between_nothing_and_its_limit() -> None:
     gradients = torch.tensor([[3.0, 0.0], [30.0, 0.0], [-1.0, 0.0]], dtype=torch.float64)
     along, norms = gradients @ gradients.sum(0) - gradients.square().sum(1), gradients.norm(dim=1)
     scores = doge.alignment(along, norms, torch.tensor([True] * 3), 0.1, 5.0, torch.zeros(3).double())
     assert scores.tolist() == pytest.approx([0.5, 0.5, 0.0])
-    # products in blocks are the products
+
+
+def test_products_in_blocks_are_the_products() -> None:
     draws = torch.randn(7, 5 * doge.BLOCK, generator=torch.manual_seed(0))
     found = doge.products(draws[:6], draws[6])
     assert found.dtype == torch.float64

@@ -45,23 +45,12 @@ def test_the_choice_is_all_but_the_best_of_all_subsets(seed: int) -> None:
     assert chosen > np.mean(every)
 
 
-def test_the_choice_beats_random_and_a_loss_that_weighs_nothing_decides_nothing() -> None:
+def test_the_choice_is_better_than_random_by_its_own_criterion() -> None:
     slopes, offer = random_case(1, n=60, d=3, p=5)
     aim, draw = aim_of(slopes, 0.01), np.random.default_rng(0)
     chosen = choose(offer, aim, np.inf, 6)
     random = [aim.information(aim.precision + outer(slopes[draw.permutation(60)[:6]])) for _ in range(500)]
     assert informations(offer, aim, chosen)[-1] > max(random)
-    # a loss that weighs nothing decides nothing
-    slopes, _ = random_case(4, n=30)
-    other = slopes.copy()
-    other[:, 1] = np.random.default_rng(9).standard_normal((30, 3))
-    aims = [Aim(np.tile(0.1 * np.eye(3), (2, 1, 1)), wanted(one), np.array([1.0, 0.0])) for one in (slopes, other)]
-    first, second = (choose(offer_of(one), aim, np.inf, 5) for one, aim in zip((slopes, other), aims, strict=True))
-    assert first == second
-    # fewer runs than numbers make no singular matrix
-    slopes, offer = random_case(5, n=20, p=9)
-    values = informations(offer, aim_of(slopes), choose(offer, aim_of(slopes), np.inf, 3))
-    assert np.isfinite(values).all() and (np.diff(values) > 0).all()
 
 
 def test_gains_and_the_criterion_are_those_of_their_definitions() -> None:
@@ -80,6 +69,21 @@ def test_gains_and_the_criterion_are_those_of_their_definitions() -> None:
     assert aim_of(slopes).information(precision) == pytest.approx(-np.log(variance @ [1, 4]))
 
 
+def test_a_loss_that_weighs_nothing_decides_nothing() -> None:
+    slopes, _ = random_case(4, n=30)
+    other = slopes.copy()
+    other[:, 1] = np.random.default_rng(9).standard_normal((30, 3))
+    aims = [Aim(np.tile(0.1 * np.eye(3), (2, 1, 1)), wanted(one), np.array([1.0, 0.0])) for one in (slopes, other)]
+    first, second = (choose(offer_of(one), aim, np.inf, 5) for one, aim in zip((slopes, other), aims, strict=True))
+    assert first == second
+
+
+def test_fewer_runs_than_numbers_make_no_singular_matrix() -> None:
+    slopes, offer = random_case(5, n=20, p=9)
+    values = informations(offer, aim_of(slopes), choose(offer, aim_of(slopes), np.inf, 3))
+    assert np.isfinite(values).all() and (np.diff(values) > 0).all()
+
+
 def test_a_budget_is_kept_and_used() -> None:
     slopes, _ = random_case(6, n=40)
     costs = np.random.default_rng(1).choice([1.0, 3.0], 40)
@@ -93,14 +97,16 @@ def test_a_budget_is_kept_and_used() -> None:
     assert choose(offer, aim, 0.5) == []
 
 
-def test_larger_runs_are_of_known_mixtures_and_the_cheapest_is_repeated() -> None:
+def test_larger_runs_are_of_mixtures_that_others_have() -> None:
     slopes = np.repeat(np.random.default_rng(7).standard_normal((30, 2, 3)), 2, axis=0)
     slopes[1::2] *= 5  # the larger run of each mixture tells far more
     offer = Offer(slopes, np.repeat(np.arange(30), 2), np.tile([0, 1], 30), np.tile([1.0, 2.0], 30))
     chosen = choose(offer, aim_of(slopes, 0.1), 20)
     small, large = ({int(offer.mixture[row]) for row in chosen if offer.size[row] == size} for size in (0, 1))
     assert large and large <= small
-    # the run that is repeated is of the cheapest chosen
+
+
+def test_the_run_that_is_repeated_is_of_the_cheapest_chosen() -> None:
     slopes, _ = random_case(8, n=10)
     offer = Offer(slopes, np.arange(10), np.array([0, 1] * 5), np.array([1.0, 9.0] * 5))
     aim = aim_of(slopes, 0.1)
@@ -132,11 +138,14 @@ def test_candidates_keep_to_the_bounds_and_reach_them() -> None:
         assert found.min(axis=0) == pytest.approx(least, abs=1e-4)
 
 
-def test_candidates_are_many_near_the_middle_and_bounds_that_leave_one_are_refused() -> None:
+def test_bounds_that_leave_one_mixture_are_refused() -> None:
     for lower, upper in (([0.5, 0.5, 0], [1, 1, 1]), ([0, 0, 0], [0.5, 0.5, 0]), ([0.2, 0.3, 0], [0.2, 0.3, 1])):
         with pytest.raises(InputError, match="leave one mixture only"):
             candidates(np.full(3, 1 / 3), np.array(lower, dtype=float), np.array(upper, dtype=float), 0)
-    # half way between the centre and equal shares: the mean of those that are drawn
+
+
+def test_candidates_are_many_near_the_middle_of_the_runs() -> None:
+    """Half way between the centre and equal shares: the mean of those that are drawn."""
     centre, m = np.array([0.7, 0.2, 0.1]), 3
     drawn = candidates(centre, np.zeros(m), np.ones(m), 0)[2 * m :]
     assert drawn.mean(axis=0) == pytest.approx(0.5 * (centre + 1 / m), abs=0.02)

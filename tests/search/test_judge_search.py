@@ -108,7 +108,7 @@ def judged(folder, shares, hand: int | None, **changes) -> tuple[pl.DataFrame, s
     return pl.read_csv(places["rounds.csv"]), places["answer.txt"].read_text(), found
 
 
-def test_the_answer_stands_beside_the_best_rule_or_says_that_nothing_was_found(tmp_path) -> None:
+def test_the_answer_is_the_best_run_with_its_gain_over_the_best_rule_by_hand(tmp_path) -> None:
     shares = np.concatenate([START, [[0.2, 0.5, 0.3]]])  # in the dip of the truth
     table, answer, found = judged(tmp_path, shares, 0, stopped="two rounds expected little.")
     assert found == pytest.approx({"code": 0.2, "law": 0.5, "web": 0.3})
@@ -120,7 +120,9 @@ def test_the_answer_stands_beside_the_best_rule_or_says_that_nothing_was_found(t
     assert table["stopped"].to_list()[-1] == "two rounds expected little."
     figure = plot_rounds.draw(table)
     assert len(figure.axes) >= 2
-    # a search that finds nothing says so
+
+
+def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
     shares = np.concatenate([START[1:], [[0.2, 0.5, 0.3]], START[:1]])
     _, answer, found = judged(tmp_path, shares, 4)
     assert found == pytest.approx({"code": 0.2, "law": 0.5, "web": 0.3})

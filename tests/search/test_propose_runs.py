@@ -124,14 +124,15 @@ def test_a_budget_is_not_filled_but_shown_as_a_ladder_with_its_knee(tmp_path, ca
     assert f"{runs.height - 1} runs are proposed" in lines[-2]
 
 
-def test_the_knee_is_where_more_runs_gain_least_and_its_sentence_says_so() -> None:
+def test_the_knee_is_where_more_runs_gain_least_for_their_cost() -> None:
     ladder = [Rung(n, n * 1.0, 0.0, 1 / n) for n in (1, 2, 4, 8, 12, 16, 32, 64, 128)]
     assert knee(ladder).runs == 12  # by cost alone 8, of which a law that fits says nothing
     assert knee(ladder[:6]).runs == 12 and knee(ladder[:6], done=8).runs == 4
     assert knee(ladder[:2]).runs == 2
     assert knee([Rung(n, n * 1.0, 0.0, 0.0) for n in (1, 12, 24)]).runs == 12
 
-    # the sentence at the knee says what more runs gain
+
+def test_the_sentence_at_the_knee_says_what_more_runs_gain() -> None:
     def said(first: float, last: float, runs: int = 24) -> str:
         ladder = [Rung(count, count * 1.0, 0.0, regret) for count, regret in ((12, first), (runs, last))]
         return proposals.ladder_lines(ladder, None, 0, 1e14)[-2]

@@ -68,7 +68,7 @@ def test_slopes_are_those_of_the_means() -> None:
             assert voice.slope(at) @ one == pytest.approx(change, rel=1e-4, abs=1e-6)
 
 
-def test_the_shares_rank_by_what_is_wanted_and_benchmarks_leave_all_turns_to_the_law() -> None:
+def test_the_shares_rank_by_what_is_wanted_and_never_the_reverse() -> None:
     observed = runs(START)
     search = search_of(observed, weights={"law": 1})
     voice = Shares(search.goal, observed, search.seen)
@@ -76,7 +76,9 @@ def test_the_shares_rank_by_what_is_wanted_and_benchmarks_leave_all_turns_to_the
     upside = search.seen
     reverse = Shares(search.goal, observed, type(upside)(upside.names, upside.shares, -upside.levels, upside.broken))
     assert reverse.line[1] == 0
-    # where benchmarks alone weigh the law proposes in all turns
+
+
+def test_where_benchmarks_alone_weigh_the_law_proposes_in_all_turns() -> None:
     observed = replace(runs(START), loss_domains=("arc", "piqa", "web"))
     search = search_of(observed, weights={"arc": 1, "piqa": 1})
     assert [search.next(turn).voice for turn in (0, 1)] == ["law", "law"]
@@ -85,7 +87,7 @@ def test_the_shares_rank_by_what_is_wanted_and_benchmarks_leave_all_turns_to_the
     assert search_of(observed, weights={"arc": 1, "web": 1}).next(1).voice == "shares"
 
 
-def test_a_proposal_keeps_to_bounds_and_constraints_away_from_all_runs() -> None:
+def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
     search = search_of(runs(START), upper=(0.4, 0.7, 0.5), weights={"law": 1, "web": 1})
     for turn in (0, 1):
         found = search.next(turn).shares
@@ -94,7 +96,10 @@ def test_a_proposal_keeps_to_bounds_and_constraints_away_from_all_runs() -> None
     first = search.next(0)
     second = search.next(0, others=first.shares[None])
     assert total_variation(first.shares[None], second.shares[None])[0, 0] >= 0.05 - 1e-6
-    # without them the shares ask for nothing but the wanted domain
+
+
+def test_both_voices_hold_the_constraints_by_the_law() -> None:
+    """Without them the shares ask for nothing but the wanted domain."""
     reference = dict(zip(DOMAINS, START[0], strict=True))
     bound = search_of(runs(START), kind="no_worse_than", weights={"law": 1}, reference=reference, margin=0.02)
     free = search_of(runs(START), weights={"law": 1})
@@ -137,13 +142,15 @@ def test_a_run_above_an_upper_bound_is_not_the_best() -> None:
     assert bounded.best != free.best and (START[bounded.best] <= upper).all()
 
 
-def test_unmeasured_candidates_are_chosen_and_the_search_ends_where_bounds_leave_none() -> None:
+def test_candidates_are_chosen_that_were_not_measured() -> None:
     search = search_of(runs(START), weights={"law": 1})
     offered = np.concatenate([START, [[0.1, 0.85, 0.05], [0.9, 0.05, 0.05]]])
     assert search.next(0, offered).candidate == 5
     refused("none of the 5 candidates is left", search.next, 0, START)
     refused("7 lie outside the bounds", search_of(runs(START), upper=(0.34, 0.34, 0.34)).next, 0, offered)
-    # a search ends where bounds leave nothing new
+
+
+def test_a_search_ends_where_bounds_leave_nothing_new() -> None:
     middle = np.full((1, 3), 1 / 3)
     search = search_of(runs(np.concatenate([START, middle])), upper=(0.35, 0.35, 0.35))
     refused("the search has ended", search.next, 0)

@@ -93,7 +93,7 @@ def test_one_list_of_rules_by_hand_is_behind_summary_solve_explore_and_search(tm
     mixtures.write_csv(tmp_path / "mixtures.csv")
     domains, nats = sorted(made_laws.DOMAINS), tmp_path / "nats.csv"
     pairs = [(one, under, 3 + 0.4 * abs(i - j)) for i, one in enumerate(domains) for j, under in enumerate(domains)]
-    pl.DataFrame(pairs, ["domain", "under", "nats"], orient="row").write_csv(nats)
+    pl.DataFrame(pairs, schema=["domain", "under", "nats"], orient="row").write_csv(nats)
     pools = json.dumps({name: 2e8 + 1e8 * place for place, name in enumerate(domains)} | {"code": 2e7})
     tables = ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"]
     asked = ["--weights", '{"code": 1}', "--tokens", pools, "--max-epochs", "6", "--upper", '{"web": 0.3}']
@@ -150,7 +150,7 @@ def test_runs_of_the_target_are_read_at_its_size_by_a_law_over_sizes(tmp_path) -
 def test_another_model_is_judged_by_what_was_measured_there() -> None:
     def runs(**ends: float):
         rows = [(name, 10, domain, end) for name, end in ends.items() for domain in "ab"]
-        table = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
+        table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
         return compared(measured(table), Criterion("baseline"), Known(0.001, 11, "elsewhere"))
 
     proxies, ranks = runs(baseline=2.1, m1=2.05), {"transfer": SEARCHED}
@@ -189,7 +189,7 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     return Believed(posterior, shares[optimum], own, known, with_rules(known, {}))
 
 
-def test_the_gain_over_the_best_rule_by_hand_is_said_and_a_run_of_its_shares_is_that_rule() -> None:
+def test_the_gain_over_the_best_rule_by_hand_is_said_with_its_interval() -> None:
     levels = {"baseline": 2.1, "wanted_8": 2.0, "m1": 1.9, "transfer": 1.95}
     sure, unsure = made_up(levels, 0.001), made_up(levels, 0.1)
     assert list(sure.hand) == ["baseline", "wanted_8"]
@@ -199,7 +199,9 @@ def test_the_gain_over_the_best_rule_by_hand_is_said_and_a_run_of_its_shares_is_
     assert said == "not better than wanted_8, the best rule by hand: 5.00 % (-18.53 to 28.53, 90 %) below it"
     said = over_hand(unsure.posterior, "wanted_8", unsure.ran["wanted_8"], unsure.hand)
     assert said == "no searched mixture is better than wanted_8, a rule that needs no search"
-    # a run with the proportions of a rule is one and that rule no other candidate
+
+
+def test_a_run_with_the_proportions_of_a_rule_is_one_and_that_rule_no_other_candidate() -> None:
     ran = {"m1": np.array([0.5, 0.5]), "m2": np.array([0.8, 0.2]), "wanted_4": np.array([0.9, 0.1])}
     rules = {"uniform": np.array([0.5, 0.5]), "wanted_4": np.array([0.7, 0.3]), "wanted_8": np.array([0.95, 0.05])}
     assert list(with_rules(ran, rules)) == ["m1", "wanted_4", "wanted_8"]

@@ -66,7 +66,7 @@ def test_shapes_are_refused_where_the_model_refuses_them() -> None:
         assert possible and sorted(refused + possible) == list(range(1, 70)), heads
 
 
-def test_what_is_odd_is_remarked_what_is_no_fault_taken_and_deep_faults_are_one() -> None:
+def test_what_is_odd_but_possible_is_remarked() -> None:
     def remarks(**optimum) -> list[str]:
         return ready(whole(lambda c: demo(c)["optimum"].update(optimum))).remarks
 
@@ -77,16 +77,13 @@ def test_what_is_odd_is_remarked_what_is_no_fault_taken_and_deep_faults_are_one(
     assert f"3 {measured} extrapolates" in remarks(step=3)[0]
     (once,) = ready(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900))).remarks
     assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
-    # what is no fault
+
+
+def test_what_is_no_fault() -> None:
     config = whole(lambda c: demo(c)["groups"].update(entropy=["se"]))  # no law can be fitted to it
     assert said(config) == [] and len(said(config, wanted=["demo"])) == 1
     listed = whole(lambda c: mapped(c, ["a.jsonl", "b.jsonl"]) or demo(c)["corpus"].update(domain_field="set"))
     assert said(listed) == []  # paths in a list are no names of domains
-    # what is refused is taken out before defaults are filled in: that must end
-    for odd in (None, 3, [], "x", {"share": 1}):
-        stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
-        lines = said(whole(lambda c, stages=stages: demo(c).update(stages={"late": stages})))
-        assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
 
 
 def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +133,9 @@ def observed(folder: Path, **block: object) -> dict:
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
 
 
-def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(tmp_path, monkeypatch) -> None:
+def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("transfer", "bimix_swarm"):
         config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
@@ -188,7 +187,9 @@ def paths_of(value: object, path: tuple = ()) -> list[tuple]:
     return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
 
 
-def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(tmp_path, monkeypatch) -> None:
+def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     config = observed(tmp_path)
     config["datasets"] = {name: config["datasets"][name] for name in ("demo", "mine")}
@@ -205,6 +206,14 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(tmp_path
             assert re.search(r"\w[^:]*: \S.*\.$", line) and "Traceback" not in line, (path, odd, line)
         if not lines:
             made(changed)
+
+
+def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along() -> None:
+    """What is refused is taken out before defaults are filled in: that must end."""
+    for odd in (None, 3, [], "x", {"share": 1}):
+        stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
+        lines = said(whole(lambda c, stages=stages: demo(c).update(stages={"late": stages})))
+        assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
 
 
 # Stages, sizes and commands
@@ -243,7 +252,7 @@ def two_sizes(config: dict, other: str = "small") -> None:
     config["laws"]["optimise"] = ["transfer"]
 
 
-def test_models_of_several_sizes_are_ordered_and_what_their_law_leaves_out_is_remarked() -> None:
+def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the_config() -> None:
     config = whole(two_sizes)
     assert ready(config, ["demo"]).remarks == []
     optimum = demo(made(config))["optimum"]
@@ -251,7 +260,9 @@ def test_models_of_several_sizes_are_ordered_and_what_their_law_leaves_out_is_re
     assert (optimum["model"], optimum["for"], optimum["step"]) == ("tiny+small", "larger", 160)
     (line,) = said(whole(lambda config: two_sizes(config, "small" * 20)))
     assert "optimum/models: their names joined have 105 letters" in line
-    # what a law over sizes leaves out is a remark
+
+
+def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
     config = whole(two_sizes)
     config["laws"]["optimise"] = ["bimix", "transfer"]
     demo(config)["optimum"]["for"] = "small"

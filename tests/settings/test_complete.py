@@ -116,18 +116,13 @@ def test_searches_models_and_vectors_follow_what_is_named() -> None:
     assert "vne" in named["groups"]["candidates"]
 
 
-def test_another_shape_keeps_its_name_and_losses_elsewhere_are_all_fitted() -> None:
+def test_a_model_of_another_shape_keeps_its_name() -> None:
     config = mine()
     own = config["models"]["2x64"] = DEFAULTS["models"]["tiny"] | {"shape": {"layers": 1, "width": 64, "heads": 2}}
     found, _ = with_defaults(config)
     assert list(found["datasets"]["mine"]["training"]) == ["2x32", "ladder-2x64"]
     assert found["models"]["2x64"] == own and "ladder-2x64" in found["models"]
     assert "ladder-2x64" not in config["models"] and "training" not in config["datasets"]["mine"]  # as it was
-    # losses measured elsewhere are all fitted by default
-    block = {"observations": {"losses": "l.csv", "mixtures": "m.csv"}, "optimum": {"step": 3}}
-    config = over(DEFAULTS, {"datasets": {"own": block | {"compare": {"mixtures": ["a"]}}}})
-    own = with_defaults(config)[0]["datasets"]["own"]
-    assert (own["groups"], own["held_out"], own["optimum"]["group"]) == ({"fitted": "all"}, [], "fitted")
 
 
 def test_packed_files_lists_and_harvests_count_as_text(workplace: Path) -> None:
@@ -174,6 +169,13 @@ def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPat
     assert {settings["precision"] for settings in block["training"].values()} == {"bf16"}
 
 
+def test_losses_measured_elsewhere_are_all_fitted_by_default() -> None:
+    block = {"observations": {"losses": "l.csv", "mixtures": "m.csv"}, "optimum": {"step": 3}}
+    config = over(DEFAULTS, {"datasets": {"own": block | {"compare": {"mixtures": ["a"]}}}})
+    own = with_defaults(config)[0]["datasets"]["own"]
+    assert (own["groups"], own["held_out"], own["optimum"]["group"]) == ({"fitted": "all"}, [], "fitted")
+
+
 def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ladder.shutil, "which", lambda name: None)
     cores = len(os.sched_getaffinity(0))
@@ -192,7 +194,7 @@ def test_a_machine_without_gpus_is_its_cores(monkeypatch: pytest.MonkeyPatch) ->
 # What other blocks say
 
 
-def test_recipes_like_the_papers_and_of_methods_that_reweigh_are_whole() -> None:
+def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
     """To the byte what a run's fingerprint is made of: no run is repeated."""
     config = whole()
     found = made(config)["training"]
@@ -203,14 +205,6 @@ def test_recipes_like_the_papers_and_of_methods_that_reweigh_are_whole() -> None
         assert json.dumps(found[name]) == json.dumps(changes), name
     tiny = demo(made(config))["training"]["tiny"]
     assert json.dumps(tiny) == json.dumps(found["demo"] | {"steps": 400, "evaluate_every": 40})
-    # the model's recipe, the method's defaults, the dataset's of both, then of the one
-    settings = {"training": {"steps": 30}, "doremi": {"steps": 20}, "doge": {"recipe": "doge", "precision": "no"}}
-    plain, own = made(whole()), made(whole(lambda c: demo(c)["reweighting"].update(settings)))
-    usual = plain["training"]["demo"] | {"steps": 400, "evaluate_every": 40}
-    assert demo(plain)["reweighting"]["doremi"] == usual | {"schedule": "doremi"}
-    assert demo(plain)["reweighting"]["doge"] == usual
-    assert demo(own)["reweighting"]["doremi"] == usual | {"schedule": "doremi", "steps": 20}
-    assert demo(own)["reweighting"]["doge"] == plain["training"]["doge"] | {"steps": 30, "precision": "no"}
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:
@@ -226,10 +220,21 @@ def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run()
     assert "pool_share" not in demo(made(whole()))["training"]["tiny"]
 
 
+def test_each_method_that_reweighs_has_training_settings_of_its_own() -> None:
+    """The model's recipe, the method's defaults, the dataset's of both, then of the one."""
+    settings = {"training": {"steps": 30}, "doremi": {"steps": 20}, "doge": {"recipe": "doge", "precision": "no"}}
+    plain, own = made(whole()), made(whole(lambda c: demo(c)["reweighting"].update(settings)))
+    usual = plain["training"]["demo"] | {"steps": 400, "evaluate_every": 40}
+    assert demo(plain)["reweighting"]["doremi"] == usual | {"schedule": "doremi"}
+    assert demo(plain)["reweighting"]["doge"] == usual
+    assert demo(own)["reweighting"]["doremi"] == usual | {"schedule": "doremi", "steps": 20}
+    assert demo(own)["reweighting"]["doge"] == plain["training"]["doge"] | {"steps": 30, "precision": "no"}
+
+
 FAMILIES = {"code": ["python", "cpp"], "text": ["web"]}
 
 
-def test_families_become_weights_fronts_tables_and_centres_are_read() -> None:
+def test_families_become_weights_and_the_reference_the_first_that_is_compared() -> None:
     objective = {"kind": "minimax", "families": FAMILIES, "weights": {"code": 3, "text": 1}}
     config = made(whole(lambda c: demo(c)["optimum"].update(objective=objective)))
     optimum = demo(config)["optimum"]
@@ -237,7 +242,8 @@ def test_families_become_weights_fronts_tables_and_centres_are_read() -> None:
     assert optimum["objective"]["reference"] == demo(config)["compare"]["mixtures"][0] == "baseline"
     assert objective_reference(Dataset(config, "demo")) == ["results/demo/mixtures/baseline.json"]
 
-    # a front is a table and a figure and a centre is read by optima
+
+def test_a_front_is_a_table_and_a_figure_and_a_centre_is_read_by_optima() -> None:
     def change(config: dict) -> None:
         demo(config)["optimum"] |= {"objective": {"families": FAMILIES}, "pareto": ["code", {"web": 2}]}
         demo(config)["centre"] = "uniform"

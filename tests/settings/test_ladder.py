@@ -22,16 +22,13 @@ def spent(choice: Choice, bounds: Bounds, vocabulary: int, length: int) -> float
     return choice.tokens(length) * each
 
 
-def test_rungs_and_rates_are_the_models_and_the_published_fits() -> None:
+def test_rungs_count_parameters_and_flops_as_the_model_does() -> None:
     for vocabulary, rung in itertools.product((512, 1000, 32768), RUNGS):
         shape = Shape(layers=rung.layers, width=rung.width, heads=rung.heads, vocabulary=vocabulary)
         assert rung.parameters(vocabulary) == shape.parameters
         assert rung.flops(vocabulary, 128) == shape.flops_per_token(128)
     for smaller, larger in itertools.pairwise(RUNGS):
         assert all(1.2 < larger.parameters(words) / smaller.parameters(words) < 4 for words in (512, 1000, 32768))
-    # rates are those of the published fit
-    assert ladder.rate(1e20) == pytest.approx(0.3118 / math.sqrt(1e5), rel=0.03)  # 1e20^0.125 = 1e2.5
-    assert ladder.rate(1e12) == 3e-3
 
 
 def test_a_choice_keeps_to_text_and_time() -> None:
@@ -50,7 +47,7 @@ def test_a_choice_keeps_to_text_and_time() -> None:
         assert 8 <= choice.validation_rows <= 512
 
 
-def test_more_text_and_time_never_choose_less_and_enough_is_twenty_tokens_a_parameter() -> None:
+def test_more_text_and_time_never_choose_a_smaller_model() -> None:
     def larger(tokens: float, flops: float) -> int:
         bounds = dataclasses.replace(LAPTOP, tokens=tokens, least=tokens / 5, flops=flops)
         return RUNGS.index(choose(bounds, 1024, 128).larger)
@@ -60,13 +57,20 @@ def test_more_text_and_time_never_choose_less_and_enough_is_twenty_tokens_a_para
     by_time = [larger(1e12, 10.0**power) for power in range(12, 24)]
     assert by_text == sorted(by_text) and by_time == sorted(by_time)
     assert by_text[0] == by_time[0] == 1 and by_text[-1] == by_time[-1] == len(RUNGS) - 1
-    # where there is enough a run has twenty tokens a parameter
+
+
+def test_where_there_is_enough_a_run_has_twenty_tokens_a_parameter() -> None:
     choice = choose(dataclasses.replace(LAPTOP, tokens=1e12, least=1e11, flops=1e19), 32768, 1024)
     parameters = choice.larger.parameters(32768)
     assert choice.tokens(1024) == pytest.approx(20 * parameters, rel=0.05)
     assert choice.proxy.parameters(32768) == pytest.approx(parameters / 8, rel=0.5)
     compute = choice.tokens(1024) * choice.larger.flops(32768, 1024)
     assert choice.batch_rows * 1024 == pytest.approx(0.2920 * compute**0.3271, rel=0.42)  # a power of two of rows
+
+
+def test_rates_are_those_of_the_published_fit() -> None:
+    assert ladder.rate(1e20) == pytest.approx(0.3118 / math.sqrt(1e5), rel=0.03)  # 1e20^0.125 = 1e2.5
+    assert ladder.rate(1e12) == 3e-3
 
 
 def test_vocabulary_and_validation_fit_the_text() -> None:

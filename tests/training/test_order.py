@@ -12,14 +12,16 @@ from bimix.training.order import Schedule, assign_domains, next_rows, rows_of_do
 from bimix.training.rows import RowStore, pool, set_aside
 
 
-def test_every_prefix_matches_the_mixture_and_absent_domains_change_nothing() -> None:
+def test_every_prefix_matches_the_mixture_within_one_row() -> None:
     for domains, seed in itertools.product((2, 3, 22), range(5)):
         proportions = np.random.default_rng(seed).dirichlet(np.full(domains, 0.3))
         chosen = assign_domains(proportions, np.zeros(domains, dtype=np.int64), 3000)
         counts = np.eye(domains)[chosen].cumsum(axis=0)
         wanted = proportions * np.arange(1, 3001)[:, None]
         assert np.abs(counts - wanted).max() <= 1 - 1 / (2 * domains - 2) + 1e-9
-    # a domain of proportion zero changes nothing for the others
+
+
+def test_a_domain_of_proportion_zero_changes_nothing_for_the_others() -> None:
     proportions, start = np.array([0.61, 0.28, 0.11]), np.zeros(5, dtype=np.int64)
     alone = assign_domains(proportions, start[:3], 500)
     among = assign_domains(np.insert(proportions, [0, 2], 0.0), start, 500)
@@ -49,19 +51,12 @@ def image(position: int, size: int, key: int) -> int:
             return position
 
 
-def test_each_epoch_is_a_permutation_by_the_formula_whatever_a_stage_reads() -> None:
+def test_permutations_are_those_of_the_formula_and_never_change() -> None:
     """Runs that stopped under an earlier version go on in the same order."""
     rows = rows_of_domain(1, "bees", 9, np.arange(18))
     assert rows.tolist() == [4, 8, 5, 6, 0, 1, 3, 7, 2, 1, 0, 5, 7, 3, 2, 4, 8, 6] and rows.dtype == np.int64
     for size, key in itertools.product((1, 2, 4, 5, 15, 16, 17, 300, 4097), (0, 7, WORD - 1)):
         assert permute(np.arange(size), size, key).tolist() == [image(position, size, key) for position in range(size)]
-    # each epoch reads every row once in another order
-    first, second = rows_of_domain(1, "a", 50, np.arange(100)).reshape(2, 50)
-    assert sorted(first) == sorted(second) == list(range(50))
-    assert not np.array_equal(first, second)
-    # what any stage reads is read
-    schedule = Schedule(np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.9, 0.0, 0.1]]), (0, 3, 5))
-    assert schedule.read().tolist() == [True, True, False, True]
 
 
 def test_the_kth_row_does_not_depend_on_how_the_run_was_cut() -> None:
@@ -76,7 +71,13 @@ def test_the_kth_row_does_not_depend_on_how_the_run_was_cut() -> None:
     assert np.array_equal(taken, whole[2])
 
 
-def test_all_mixtures_see_a_domains_rows_in_one_order_backwards_too() -> None:
+def test_each_epoch_reads_every_row_once_in_another_order() -> None:
+    first, second = rows_of_domain(1, "a", 50, np.arange(100)).reshape(2, 50)
+    assert sorted(first) == sorted(second) == list(range(50))
+    assert not np.array_equal(first, second)
+
+
+def test_all_mixtures_see_a_domains_rows_in_the_same_order() -> None:
     sizes, names, start = np.array([30, 30]), ["a", "b"], np.zeros(2, dtype=np.int64)
     orders = []
     for proportions in ([0.9, 0.1], [0.3, 0.7]):
@@ -84,7 +85,10 @@ def test_all_mixtures_see_a_domains_rows_in_one_order_backwards_too() -> None:
         orders.append(numbers[chosen == 0])
     shared = min(map(len, orders))
     assert np.array_equal(orders[0][:shared], orders[1][:shared])
-    # A proxy next to a reference: the rows that the reference has not seen
+
+
+def test_backwards_a_run_reads_first_what_another_reads_last() -> None:
+    """A proxy next to a reference: the rows that the reference has not seen."""
     size = 50
     forth, back = (rows_of_domain(1, "a", size, np.arange(2 * size), backwards) for backwards in (False, True))
     assert not set(forth[: size // 2]) & set(back[: size // 2])
@@ -93,6 +97,11 @@ def test_all_mixtures_see_a_domains_rows_in_one_order_backwards_too() -> None:
         1, ["a", "b"], np.array([0.5, 0.5]), np.array([50, 9]), np.zeros(2, dtype=np.int64), 20, backwards=True
     )
     assert numbers[chosen == 0].tolist() == back[:10].tolist() and taken.tolist() == [10, 10]
+
+
+def test_what_any_stage_reads_is_read() -> None:
+    schedule = Schedule(np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.9, 0.0, 0.1]]), (0, 3, 5))
+    assert schedule.read().tolist() == [True, True, False, True]
 
 
 FILES, ROWS, LENGTH = 10, 40, 4
@@ -108,7 +117,7 @@ def store() -> RowStore:
             rows[:, 2] = np.arange(ROWS)
             contents[f"{domain}.{file}"] = rows
             lines.append((domain, f"{domain}.{file}", ROWS, ROWS * LENGTH, "uint16"))
-    index = pl.DataFrame(lines, ["domain", "path", "rows", "tokens", "dtype"], orient="row")
+    index = pl.DataFrame(lines, schema=["domain", "path", "rows", "tokens", "dtype"], orient="row")
     return RowStore(index, ["ants", "bees"], lambda path, dtype, rows: contents[path])
 
 

@@ -66,14 +66,16 @@ def test_wsds_decays_to_each_horizon_and_goes_on_at_the_full_rate() -> None:
         assert set(found[end : following - round(following / 10)]) == {PEAK}
 
 
-def test_losses_of_wsds_are_where_a_decay_ends_and_defaults_in_no_fingerprint() -> None:
+def test_the_losses_of_wsds_are_measured_where_a_decay_ends_and_nowhere_else() -> None:
     own = Recipe(**ANNEALED)
     assert [step for step in range(1, 41) if own.evaluates(step)] == [10, 20, 40]
     assert [own.rate(step - 1) for step in (10, 20, 40)] == pytest.approx([own.final_learning_rate] * 3)
     assert own.rate(10) == own.rate(20) == own.learning_rate
     assert [step for step in range(1, 41) if Recipe(**RECIPE).evaluates(step)] == [10, 20, 30, 40]
     assert [step for step in range(1, 41) if Recipe(**RECIPE | {"evaluate_every": 30}).evaluates(step)] == [30, 40]
-    # keys at their defaults are in no fingerprint
+
+
+def test_keys_at_their_defaults_are_in_no_fingerprint() -> None:
     assert Recipe(**RECIPE | {"horizons": [], "decay_share": 0.1, "pool_share": 1.0}).settings() == RECIPE
     assert Recipe(**ANNEALED | {"decay_share": 0.2}).settings() == ANNEALED | {"decay_share": 0.2}
 

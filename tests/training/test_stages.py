@@ -46,7 +46,7 @@ def rows_of(schedule: Schedule, made: int = 0, end: int = STEPS, taken=NOTHING, 
     )
 
 
-def test_each_stage_has_its_proportions_and_epochs_go_on_across_the_boundary() -> None:
+def test_each_stage_has_its_own_proportions_from_its_first_update_on() -> None:
     made = rows_of(STAGED)
     for share, own in ((FIRST, made[:BOUNDARY]), (SECOND, made[BOUNDARY:])):
         counts = np.cumsum([batch.counts for batch in own], axis=0)
@@ -55,13 +55,17 @@ def test_each_stage_has_its_proportions_and_epochs_go_on_across_the_boundary() -
     assert all(batch.counts[2] == 0 for batch in made[:BOUNDARY])
     # 0.6 of eight rows, at the update of the boundary itself
     assert made[BOUNDARY].counts[2] in (4, 5)
-    # no row comes twice before its domain is through
+
+
+def test_no_row_comes_twice_before_its_domain_is_through() -> None:
     rows = np.concatenate([batch.rows.numpy() for batch in rows_of(STAGED)])
     assert len(rows) == STEPS * ROWS
     for domain, size in enumerate(Rows.sizes):
         numbers = rows[rows[:, 0] == domain, 1]
         assert 20 < len(numbers) <= size and len(set(numbers)) == len(numbers)
-    # a domain that is through begins its next epoch across the boundary
+
+
+def test_a_domain_that_is_through_begins_its_next_epoch_across_the_boundary() -> None:
     heavy = Schedule(np.array([[0.9, 0.05, 0.05], [0.1, 0.1, 0.8]]), (0, BOUNDARY))
     rows = np.concatenate([batch.rows.numpy() for batch in rows_of(heavy)])
     numbers = rows[rows[:, 0] == 0, 1]

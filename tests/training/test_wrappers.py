@@ -53,12 +53,9 @@ def test_megatrons_wrapper_passes_flags_that_megatron_has(tmp_path: Path) -> Non
     assert passed["--per-split-data-args-path"] == [f"{tmp_path}/a b.json"]
 
 
-def test_losses_that_megatron_and_olmo_core_never_measure_are_refused(tmp_path: Path) -> None:
+def test_steps_whose_last_loss_megatron_would_not_print_are_refused(tmp_path: Path) -> None:
     said = called(tmp_path, steps="17")
     assert said.returncode == 1 and "17 steps are no multiple of 8" in said.stderr and not said.stdout
-    # losses after the first update which olmo core never measures are refused
-    done = olmo(tmp_path, every="1")
-    assert done.returncode == 1 and "measures nothing after the first update" in done.stderr
 
 
 OLMO = {  # what the wrapper needs besides classes with fields
@@ -158,13 +155,20 @@ def test_olmos_wrapper_sets_fields_that_olmo_core_has(tmp_path: Path) -> None:
     assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
 
 
+def test_losses_after_the_first_update_which_olmo_core_never_measures_are_refused(tmp_path: Path) -> None:
+    done = olmo(tmp_path, every="1")
+    assert done.returncode == 1 and "measures nothing after the first update" in done.stderr
+
+
 FILLED = dict.fromkeys(FIELDS, 1) | {"mixture": "a b.json", "folder": "/c; rm -rf 'd"}
 
 
-def test_a_value_is_one_word_and_a_command_that_cannot_be_filled_a_sentence() -> None:
+def test_a_value_is_one_word_whatever_is_in_it() -> None:
     words = fill("python 'my train.py' --data={mixture} --out {folder}/{seed} '{{x}}'", FILLED)
     assert words == ["python", "my train.py", "--data=a b.json", "--out", "/c; rm -rf 'd/1", "{x}"]
-    # a command that cannot be filled is a sentence
+
+
+def test_a_command_that_cannot_be_filled_is_a_sentence() -> None:
     for command, sentence in (
         ("train {mixture} {folder} {sed}", "no field {sed}; there are mixture, folder, steps"),
         ("train {mixture}", "it never says {folder}: all runs would write to one place"),

@@ -89,7 +89,7 @@ def test_a_prior_is_heard_where_it_helps_on_average_over_ridges() -> None:
             assert found[name] == chosen[name]
 
 
-def test_two_terms_are_compared_at_their_end_and_a_prior_costs_nothing_where_useless() -> None:
+def test_a_prior_costs_nothing_where_other_domains_are_worth_next_to_nothing() -> None:
     ratios = []
     for seed in (0, 2):
         truth, entropies = who_speak_alike(seed, 12, worth=-7.0)
@@ -102,7 +102,10 @@ def test_two_terms_are_compared_at_their_end_and_a_prior_costs_nothing_where_use
             errors.append(np.abs(parts.levels(new) - wanted).mean())
         ratios.append(errors[1] / errors[0])
     assert max(ratios) < 1.01, ratios
-    # stopped as early as fits of one term, 512 runs of RegMix had twice the error
+
+
+def test_two_terms_are_compared_at_the_end_of_their_fit() -> None:
+    """Stopped as early as fits of one term, 512 runs of RegMix had twice the error."""
     shares, y = levels(4, 33)
     made = {"terms": 2, "ridge": 1e-4}
     fitted = choice.descend(shares, y, np.arange(3), made)

@@ -80,14 +80,16 @@ def test_domains_of_one_source_and_topic_need_fewer_runs() -> None:
         assert error(grouped, new) < 0.9 * error(alone, new)
 
 
-def test_fits_and_slopes_by_the_numbers_of_groups_are_those_of_the_search() -> None:
+def test_a_refit_to_the_same_runs_is_the_same_law_with_groups_too() -> None:
     seen, new = crossed(0, 20)
     fitted = laws.fit("transfer", seen)
     again = next(refit([(seen, None)], fitted))
     assert laws.predict(fitted | {"coefficients": again}, new.proportions, [1]) == pytest.approx(
         laws.predict(fitted, new.proportions, [1]), rel=1e-3
     )
-    # numbers of a written law are those of the search where a loss has a domain of its own
+
+
+def test_numbers_of_a_written_law_are_those_of_the_search_where_a_loss_has_a_domain_of_its_own() -> None:
     draw = np.random.default_rng(0)
     shares, root = draw.dirichlet(np.ones(6), 40), spread_of(by_name(NAMES[:6]), NAMES[:6])
     own, y = np.array([0, 4, -1]), 0.1 * draw.standard_normal((40, 3))
@@ -96,7 +98,9 @@ def test_fits_and_slopes_by_the_numbers_of_groups_are_those_of_the_search() -> N
     again = refits.resumed(fit.parts(), shares, y, own, spread=root)
     assert again.x == pytest.approx(fit.x, abs=2e-3)
     assert mixing.predict(again, shares) == pytest.approx(mixing.predict(fit, shares), abs=1e-4)
-    # slopes by the numbers of groups are those of differences
+
+
+def test_slopes_by_the_numbers_of_groups_are_those_of_differences() -> None:
     draw = np.random.default_rng(1)
     logs, root = logs_of(draw.dirichlet(np.ones(6), 5)), spread_of(by_name(NAMES[:6]), NAMES[:6])
     own, x, gaps = np.array([2, -1]), draw.normal(0, 0.5, (2, 2 * 2 + 2 + 12)), np.zeros((2, 6))
@@ -106,7 +110,9 @@ def test_fits_and_slopes_by_the_numbers_of_groups_are_those_of_the_search() -> N
         step[number] = 1e-6
         between = [levels(x + sign * step, 2, own, gaps, logs, root) for sign in (1, -1)]
         assert slopes[:, number] == pytest.approx((between[0] - between[1]) / 2e-6, abs=1e-7)
-    # a design knows the groups of the fit
+
+
+def test_a_design_knows_the_groups_of_the_fit() -> None:
     fitted = laws.fit("transfer", crossed(0, 20)[0])
     at = fitted_numbers(fitted, np.array([0, -1, -1]))
     covariance = np.linalg.inv(known_before(at) / at.ridge)

@@ -68,7 +68,7 @@ def test_metrics_of_that_form_are_predicted_better_and_losses_are_not_touched():
     assert errors[1] < 0.9 * errors[0]
 
 
-def test_a_refit_is_the_fit_few_runs_have_no_member_and_b_is_counted():
+def test_a_refit_to_the_same_runs_is_the_fit():
     for steps in (STEPS[-1:], STEPS[-4:]):
         observed, new = runs(24, steps=steps), mixtures(9, 10, M)
         fitted = laws.fit("transfer", observed)
@@ -77,15 +77,11 @@ def test_a_refit_is_the_fit_few_runs_have_no_member_and_b_is_counted():
         assert np.allclose(laws.predict(again, new, steps), laws.predict(fitted, new, steps), rtol=2e-4)
         without = next(transfer.refit([(observed, np.arange(24) > 0)], fitted))
         assert not np.allclose(read(without, fitted["domains"]).b, read(fitted["coefficients"], fitted["domains"]).b)
-    # few runs have none
+
+
+def test_few_runs_have_none():
     fitted = laws.fit("transfer", runs(11))
     assert "linear" not in fitted["choice"] and not any("roots" in one for one in fitted["coefficients"].values())
-    # levels of the design are those of the law and b above 0 is counted
-    fitted, new = with_roots(), mixtures(9, 10, M)
-    levels = slopes(fitted_numbers(fitted, np.full(D, -1)), new)[0]
-    assert np.exp(levels) == pytest.approx(laws.predict(fitted, new, STEPS[-1:])[:, 0])
-    values = fitted["coefficients"]["foreign0"]
-    assert numbers(values) - numbers({name: one for name, one in values.items() if name != "roots"}) == M
 
 
 def with_roots(seed=0):
@@ -110,3 +106,11 @@ def test_gradient_hessian_and_optimum():
     best = optimum(fitted, int(STEPS[-1]), None, np.zeros(M), np.ones(M))
     others = laws.predict(fitted, np.random.default_rng(1).dirichlet(np.full(M, 0.5), 2000), STEPS[-1:])[:, 0]
     assert laws.predict(fitted, best[None], STEPS[-1:])[0, 0].mean() < others.mean(axis=1).min()
+
+
+def test_levels_of_the_design_are_those_of_the_law_and_b_above_0_is_counted():
+    fitted, new = with_roots(), mixtures(9, 10, M)
+    levels = slopes(fitted_numbers(fitted, np.full(D, -1)), new)[0]
+    assert np.exp(levels) == pytest.approx(laws.predict(fitted, new, STEPS[-1:])[:, 0])
+    values = fitted["coefficients"]["foreign0"]
+    assert numbers(values) - numbers({name: one for name, one in values.items() if name != "roots"}) == M

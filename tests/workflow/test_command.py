@@ -58,9 +58,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for path in Path(sysconfig.get_paths()["purelib"]).iterdir():
         if re.match(rf"_?({'|'.join(names)})([._-]|$)", path.name):
             (packages / path.name).symlink_to(path)
-    commit = ["-c", "user.name=me", "-c", "user.email=me@here", "commit", "-qm", "x", "--allow-empty"]
-    for words in (["init", "-q"], commit):  # the environment lies in a repository of the user's
-        subprocess.run(["git", "-C", folder, *words], check=True)
     return folder / "venv"
 
 
@@ -90,9 +87,6 @@ def call(environment: Path, folder: Path, line: str, status: int = 0) -> str:
 def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment: Path, mine: Path) -> None:
     said = call(environment, mine, "fit --law bimix --losses losses.csv --mixtures mixtures.csv --out law.json")
     assert "from 10 mixtures, 5 steps and 4 loss domains" in said
-    made = json.loads((mine / "law.json").read_text())["provenance"]
-    assert made["commit"] is None and made["clean"] is None, "no commit of another checkout"
-    assert made["versions"]["bimix"] == cited()["version"]
     call(environment, mine, "predict --coefficients law.json --mixtures mixtures.csv --out predicted.csv")
     predicted, observed = (
         pl.read_csv(mine / name).sort("mixture", "step", "domain") for name in ("predicted.csv", "losses.csv")
@@ -133,6 +127,19 @@ def test_one_command_leads_from_two_tables_to_a_mixture_without_snakemake(enviro
     assert (mine / "solved/summary.txt").read_text() in said
 
 
+def test_what_was_fitted_names_the_version_and_no_commit_of_another_checkout(environment: Path, mine: Path) -> None:
+    """Though the environment lies in a repository of the user's."""
+    for words in (
+        ["init", "-q"],
+        ["-c", "user.name=me", "-c", "user.email=me@here", "commit", "-qm", "x", "--allow-empty"],
+    ):
+        subprocess.run(["git", "-C", environment.parent, *words], check=True)
+    call(environment, mine, "fit --law bimix --losses losses.csv --mixtures mixtures.csv --out law.json")
+    said = json.loads((mine / "law.json").read_text())["provenance"]
+    assert said["commit"] is None and said["clean"] is None
+    assert said["versions"]["bimix"] == cited()["version"]
+
+
 def test_a_mixture_is_exported_by_the_templates_of_the_wheel(environment: Path, mine: Path) -> None:
     """All are there; a format of each ending is written."""
     (installed,) = environment.glob("lib/python*/site-packages/bimix/exports/templates")
@@ -169,7 +176,9 @@ def test_logs_are_imported(environment: Path, mine: Path) -> None:
     assert "run pip install '.[tensorboard]'." in said
 
 
-def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_it_needs(environment, mine) -> None:
+def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_it_needs(
+    environment: Path, mine: Path
+) -> None:
     listed = call(environment, mine, "--help")
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))

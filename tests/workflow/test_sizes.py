@@ -58,13 +58,15 @@ def sizes_of(folder: Path) -> dict[str, dict]:
     return {path.stem: json.loads(path.read_text()) for path in folder.glob("results/mini/sizes/*.json")}
 
 
-def test_sizes_are_those_of_the_runs_and_their_table_and_score_hold_all(built: Path) -> None:
+def test_the_sizes_are_those_of_the_runs(built: Path) -> None:
     sizes = sizes_of(built)
     assert sorted(sizes) == sorted(SHAPES)
     for model, size in sizes.items():
         report = json.loads((built / f"results/mini/runs/{model}/a/run.json").read_text())
         assert size == {name: report[name] for name in ("parameters", "tokens")}
-    # the table of all sizes holds the losses of each
+
+
+def test_the_table_of_all_sizes_holds_the_losses_of_each(built: Path) -> None:
     table = pl.read_parquet(built / "results/mini/losses/slim+mid/all.parquet")
     for model, size in sizes_of(built).items():
         own = table.filter(pl.col("model") == model)
@@ -74,10 +76,6 @@ def test_sizes_are_those_of_the_runs_and_their_table_and_score_hold_all(built: P
         assert own["parameters"].unique().to_list() == [size["parameters"]]
         alone = pl.read_parquet(built / f"results/mini/losses/{model}/all.parquet")
         assert own.select(alone.columns).equals(alone)
-    # the score has as many large runs as there are
-    table = pl.read_csv(built / LAW / "sizes.csv")
-    assert table.select("large_runs", "draw").rows() == [(0, 0), *((1, draw) for draw in range(5))]
-    assert table["error"].is_finite().all()
 
 
 def test_optimum_and_intervals_are_for_the_whole_run_of_the_third(built: Path) -> None:
@@ -99,6 +97,12 @@ def test_optimum_and_intervals_are_for_the_whole_run_of_the_third(built: Path) -
     (row,) = spans.filter(pl.col("quantity") == "optimum_average_loss").to_dicts()
     assert row["step"] == 8
     assert row["estimate"] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_score_has_as_many_large_runs_as_there_are(built: Path) -> None:
+    table = pl.read_csv(built / LAW / "sizes.csv")
+    assert table.select("large_runs", "draw").rows() == [(0, 0), *((1, draw) for draw in range(5))]
+    assert table["error"].is_finite().all()
 
 
 def test_everything_is_planned_to_the_summary(built: Path) -> None:
