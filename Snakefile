@@ -78,7 +78,8 @@ rule all:
 
 onstart:
     # Before the first job; the manifest of shards, which planning writes, is held earlier.
-    hold_planned_results()
+    for dataset in sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None}):
+        hold_results(dataset)
     check_arrays()
 
 

@@ -42,12 +42,6 @@ def hold_results(dataset):
     return held
 
 
-def hold_planned_results():
-    """Hold the results of all datasets that this call has jobs for."""
-    for dataset in sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None}):
-        hold_results(dataset)
-
-
 def check_arrays():
     """Stop where `--slurm-array-jobs` would wait for ever or give jobs the resources of another."""
     named = getattr(workflow.executor_settings, "array_jobs", None)
@@ -128,19 +122,37 @@ def bound(key):
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
 
 
-# Options of an optimum besides its step.
+# Options of an optimum besides its step, and their flags with those of its files.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
 SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
+SOUGHT_FLAGS = r"""--weights {params.weights:q} \
+            --objective {params.objective:q} \
+            --lower {params.lower:q} \
+            --upper {params.upper:q} \
+            --max-epochs {params.max_epochs:q} \
+            --tokens {input.tokens:q} \
+            --reference {input.reference:q} \
+            """
 
 
-# Options of a search, with losses, mixtures, prior, tokens and reference in its input.
+# Options of a search, and their flags with those of its tables.
 SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
     "law": setting("search/law"),
     "least": setting("search/least"),
     "step": setting("optimum/step"),
     "run_tokens": planned(lambda dataset: inputs.epoch_run_tokens(dataset, dataset.block["search"]["law"])),
 }
+SEARCH_FLAGS = SOUGHT_FLAGS + r"""--losses {input.losses:q} \
+            --mixtures {input.mixtures:q} \
+            --prior {input.prior:q} \
+            --domain-groups {params.domain_groups:q} \
+            --law {params.law:q} \
+            --step {params.step:q} \
+            --asked {input.asked:q} \
+            --run-tokens {params.run_tokens:q} \
+            --least {params.least:q} \
+            """
 
 
 def fitted(pattern, **more):
@@ -157,12 +169,22 @@ GPUS = planned(
 )
 # Groups of runs that are gathered one by one.
 GATHERED = names_under("groups", but=["swarm", *joined_groups(config)])
-# The text that every training reads.
+# The text that every training reads, and the flags that all trainings here have.
 TOKENS = {
     "train": "results/{dataset}/tokens/train.parquet",
     "validation": "results/{dataset}/tokens/validation.parquet",
     "tokenizer": "results/{dataset}/tokenizer.json",
 }
+TRAINING_FLAGS = r"""--micro-batch {resources.micro_batch} \
+            --loss-chunk {resources.loss_chunk} \
+            --compile {resources.compile} \
+            --train {input.train:q} \
+            --validation {input.validation:q} \
+            --tokenizer {input.tokenizer:q} \
+            --shape {params.shape:q} \
+            --recipe {params.recipe:q} \
+            --state {params.state:q} \
+            """
 
 
 def models_with(key):

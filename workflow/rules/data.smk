@@ -115,12 +115,7 @@ rule hash_validation:
         files=planned(lambda shards: shards.digest("validation")),
         reading=as_json(planned(reading)),
     shell:
-        RUN + r"""hash_validation.py \
-            --shards {params.shards:q} \
-            --reading {params.reading:q} \
-            --out {output:q} \
-            2>{log:q}
-        """
+        RUN + r"hash_validation.py --shards {params.shards:q} --reading {params.reading:q} --out {output:q} 2>{log:q}"
 
 
 rule tokenize_shard:

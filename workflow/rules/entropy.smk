@@ -61,7 +61,7 @@ rule train_vectors:
 rule embed_documents:
     """Second moment of the document vectors of one domain."""
     input:
-        model=planned(inputs.vectors_model),
+        model=planned(lambda dataset: dataset.block["vectors"].get("file", f"{dataset.folder}/vectors/model.bin")),
         index="results/{dataset}/tokens/train.parquet",
     output:
         "results/{dataset}/vectors/{domain}.npz",
@@ -169,8 +169,4 @@ rule plot_cross_entropy:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"""plot_cross_entropy.py \
-            --cross-entropy {input.cross_entropy:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """
+        RUN + r"plot_cross_entropy.py --cross-entropy {input.cross_entropy:q} --out {output.figure:q} 2>{log:q}"

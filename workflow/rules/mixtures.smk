@@ -109,12 +109,7 @@ rule mix_stages:
     params:
         shares=planned(lambda dataset, staged: [stage["share"] for stage in dataset.block["stages"][staged]]),
     shell:
-        RUN + r"""mix_stages.py \
-            --mixtures {input.mixtures:q} \
-            --shares {params.shares} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
+        RUN + r"mix_stages.py --mixtures {input.mixtures:q} --shares {params.shares} --out {output.mixture:q} 2>{log:q}"
 
 
 rule gather_mixtures:

@@ -29,16 +29,8 @@ rule optimize_mixture:
         step=planned(lambda dataset, optimised: dataset.fit(optimised).step),
         run_tokens=planned(inputs.epoch_run_tokens),
     shell:
-        RUN + r"""optimize_mixture.py \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --strengths {params.strengths:q} \
-            --tokens {input.tokens:q} \
+        RUN + r"optimize_mixture.py " + SOUGHT_FLAGS + r"""--strengths {params.strengths:q} \
             --centre {input.centre:q} \
-            --reference {input.reference:q} \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
             --run-tokens {params.run_tokens} \
@@ -78,16 +70,8 @@ rule estimate_intervals:
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
     shell:
-        RUN + r"""estimate_intervals.py \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --strengths {params.strengths:q} \
-            --tokens {input.tokens:q} \
+        RUN + r"estimate_intervals.py " + SOUGHT_FLAGS + r"""--strengths {params.strengths:q} \
             --centre {input.centre:q} \
-            --reference {input.reference:q} \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \
             --mixtures {input.mixtures:q} \

@@ -111,12 +111,7 @@ for stem, (caption, category, title) in TABLES.items():
             reference=setting("compare/mixtures/0"),  # for the captions
             model=setting("compare/model"),
         shell:
-            RUN + r"""show_table.py \
-            --table {input.table:q} \
-            --title {params.title:q} \
-            --out {output.page:q} \
-            2>{log:q}
-        """
+            RUN + r"show_table.py --table {input.table:q} --title {params.title:q} --out {output.page:q} 2>{log:q}"
 
 
 rule verify_results:

@@ -36,18 +36,11 @@ rule train_doremi:
         recipe=as_json("datasets/{dataset}/reweighting/doremi"),
         state="results/{dataset}/reweighting/{model}/doremi/state",
     shell:
-        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
-            {log:q} {params.state:q}/logs train_doremi.py \
-            --micro-batch {resources.micro_batch} \
-            --loss-chunk {resources.loss_chunk} \
-            --compile {resources.compile} \
-            --train {input.train:q} \
-            --validation {input.validation:q} \
-            --tokenizer {input.tokenizer:q} \
-            --shape {params.shape:q} \
-            --recipe {params.recipe:q} \
-            --state {params.state:q} \
-            --reference {input.reference:q} \
+        LAUNCHER
+        + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs train_doremi.py """
+        + TRAINING_FLAGS
+        + r"""--reference {input.reference:q} \
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
@@ -82,18 +75,11 @@ rule train_doge:
         recipe=as_json("datasets/{dataset}/reweighting/doge"),
         state="results/{dataset}/reweighting/{model}/doge/state",
     shell:
-        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
-            {log:q} {params.state:q}/logs train_doge.py \
-            --micro-batch {resources.micro_batch} \
-            --loss-chunk {resources.loss_chunk} \
-            --compile {resources.compile} \
-            --train {input.train:q} \
-            --validation {input.validation:q} \
-            --tokenizer {input.tokenizer:q} \
-            --shape {params.shape:q} \
-            --recipe {params.recipe:q} \
-            --state {params.state:q} \
-            --mixture {output.mixture:q} \
+        LAUNCHER
+        + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs train_doge.py """
+        + TRAINING_FLAGS
+        + r"""--mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}

@@ -196,8 +196,4 @@ rule plot_learning:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"""plot_learning.py \
-            --learning {input.learning:q} \
-            --out {output.figure:q} \
-            2>{log:q}
-        """
+        RUN + r"plot_learning.py --learning {input.learning:q} --out {output.figure:q} 2>{log:q}"

@@ -38,24 +38,7 @@ rule propose_round:
         of=setting("search/of"),
         budget=planned(budget.search_flags),
     shell:
-        RUN + r"""propose_round.py \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --prior {input.prior:q} \
-            --domain-groups {params.domain_groups:q} \
-            --tokens {input.tokens:q} \
-            --reference {input.reference:q} \
-            --law {params.law:q} \
-            --step {params.step:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --asked {input.asked:q} \
-            --run-tokens {params.run_tokens:q} \
-            --least {params.least:q} \
-            --count {params.of} \
+        RUN + r"propose_round.py " + SEARCH_FLAGS + r"""--count {params.of} \
             --models {input.plan:q} \
             {params.budget:q} \
             --round {wildcards.round} \
@@ -66,29 +49,15 @@ rule propose_round:
         """
 
 
-rule mix_round:
-    """A mixture that a round proposed, trained on like any other."""
+use rule mix_given as mix_round with:
+    # a mixture that a round proposed, trained on like any other
     input:
         mixture=planned(inputs.proposed_in),
-    output:
-        mixture="results/{dataset}/mixtures/{proposed}.json",
     log:
-        "results/{dataset}/logs/mix_round/{proposed}.log",
+        "results/{dataset}/logs/mix_round/{own}.log",
     wildcard_constraints:
         dataset=datasets_with("search"),
-        proposed=made_by("mix_round"),
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        domains=setting("domains"),
-    shell:
-        RUN + r"""mix_given.py \
-            --mixture {input.mixture:q} \
-            --name {wildcards.proposed:q} \
-            --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
+        own=made_by("mix_round"),
 
 
 rule judge_search:
@@ -118,24 +87,7 @@ rule judge_search:
         epoch_tokens=planned(inputs.compared_tokens),
         hand=sources.RIVALS,
     shell:
-        RUN + r"""judge_search.py \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --prior {input.prior:q} \
-            --domain-groups {params.domain_groups:q} \
-            --tokens {input.tokens:q} \
-            --reference {input.reference:q} \
-            --law {params.law:q} \
-            --step {params.step:q} \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --asked {input.asked:q} \
-            --run-tokens {params.run_tokens:q} \
-            --least {params.least:q} \
-            --reports {input.reports:q} \
+        RUN + r"judge_search.py " + SEARCH_FLAGS + r"""--reports {input.reports:q} \
             --hand {params.hand} \
             --rest {input.rest:q} \
             --epoch-tokens {params.epoch_tokens:q} \
@@ -150,8 +102,6 @@ use rule mix_given as mix_found with:
     # the answer of a search
     input:
         mixture=collect("results/{{dataset}}/search/{model}/found.json", model=setting("optimum/model")),
-    output:
-        mixture="results/{dataset}/mixtures/{own}.json",
     log:
         "results/{dataset}/logs/mix_found/{own}.log",
     wildcard_constraints:
@@ -201,15 +151,7 @@ rule propose_runs:
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
     shell:
-        RUN + r"""propose_runs.py \
-            --weights {params.weights:q} \
-            --objective {params.objective:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --reference {input.reference:q} \
-            --losses {input.losses:q} \
+        RUN + r"propose_runs.py " + SOUGHT_FLAGS + r"""--losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
             --domain-groups {params.domain_groups:q} \

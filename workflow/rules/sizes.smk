@@ -53,12 +53,7 @@ rule join_sizes:
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"""join_sizes.py \
-            --losses {input.losses:q} \
-            --sizes {input.sizes:q} \
-            --out {output.table:q} \
-            2>{log:q}
-        """
+        RUN + r"join_sizes.py --losses {input.losses:q} --sizes {input.sizes:q} --out {output.table:q} 2>{log:q}"
 
 
 rule score_sizes:

@@ -78,23 +78,16 @@ rule train_swarm:
         recipe=as_json(planned(lambda dataset: dataset.swarm_recipe)),
         state="results/{dataset}/swarm/{model}/state",
     shell:
-        LAUNCHER + r"""{resources.gpu} 1 {threads} {resources.runtime} \
+        LAUNCHER
+        + r"""{resources.gpu} 1 {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs/{wildcards.part} \
-            train_swarm.py \
-            --micro-batch {resources.micro_batch} \
-            --loss-chunk {resources.loss_chunk} \
-            --compile {resources.compile} \
-            --attention {resources.attention} \
+            train_swarm.py """
+        + TRAINING_FLAGS
+        + r"""--attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
-            --train {input.train:q} \
-            --validation {input.validation:q} \
-            --tokenizer {input.tokenizer:q} \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
-            --shape {params.shape:q} \
-            --recipe {params.recipe:q} \
-            --state {params.state:q} \
             --losses {output.losses:q} \
             --runs {output.runs:q}
         """

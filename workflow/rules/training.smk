@@ -44,22 +44,15 @@ rule pretrain_model:
         recipe=as_json(planned(lambda dataset, model, run: dataset.recipe(model, run))),
         state="results/{dataset}/runs/{model}/{run}/state",
     shell:
-        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
-            {log:q} {params.state:q}/logs pretrain_model.py \
-            --micro-batch {resources.micro_batch} \
-            --loss-chunk {resources.loss_chunk} \
-            --compile {resources.compile} \
-            --attention {resources.attention} \
+        LAUNCHER
+        + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
+            {log:q} {params.state:q}/logs pretrain_model.py """
+        + TRAINING_FLAGS
+        + r"""--attention {resources.attention} \
             --bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \
             --log-with {resources.log_with} \
-            --train {input.train:q} \
-            --validation {input.validation:q} \
-            --tokenizer {input.tokenizer:q} \
-            --shape {params.shape:q} \
-            --recipe {params.recipe:q} \
-            --state {params.state:q} \
             --mixture {input.mixture:q} \
             --keep {resources.keep} \
             --losses {output.losses:q} \

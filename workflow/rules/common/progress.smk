@@ -7,12 +7,6 @@ from bimix.results import terminal
 from bimix.settings.ladder import foreseen
 
 
-def wants_more():
-    """Whether the caller has requested Snakemake's own words, or fewer of them."""
-    asked = workflow.output_settings
-    return asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
-
-
 def grown():
     """What is said of datasets with new text whose tokenizer is kept, and of older runs."""
     names = collections.defaultdict(lambda: collections.defaultdict(set))  # {rule: {dataset: its shards}}
@@ -39,5 +33,7 @@ def took():
 
 
 call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
-if workflow.is_main_process and not in_module() and not wants_more():
+asked = workflow.output_settings  # of Snakemake's own words more, or fewer
+own_words = asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
+if workflow.is_main_process and not in_module() and not own_words:
     terminal.install(logger, call_lines)

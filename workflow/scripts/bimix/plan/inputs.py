@@ -1,6 +1,4 @@
-"""Files and settings of a job that depend on the config, by its dataset and its wildcards. An input
-that a dataset does not have is an empty list.
-"""
+"""A job's files and settings by the config; an input that a dataset lacks is an empty list."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -102,11 +100,6 @@ def laws_of_methods(dataset: Dataset) -> dict[str, dict]:
     return {name: {"coefficients": dataset.coefficients(fit), "step": fit.step} for name, fit in fits.items() if fit}
 
 
-def vectors_model(dataset: Dataset) -> str:
-    """The FastText model of a dataset: the file that the config names, else one of its own."""
-    return dataset.block["vectors"].get("file", f"{dataset.folder}/vectors/model.bin")
-
-
 def vector_moments(dataset: Dataset) -> list[str]:
     """Second moments of the document vectors of all domains, where the dataset has vectors."""
     domains = dataset.block["domains"] if "vectors" in dataset.block else ()
@@ -123,9 +116,9 @@ def objective_pair(dataset: Dataset) -> list[str]:
     return [one if isinstance(one, str) else json.dumps(one) for one in dataset.block["optimum"]["pareto"]]
 
 
-def proposed_in(dataset: Dataset, proposed: str) -> str:
+def proposed_in(dataset: Dataset, own: str) -> str:
     """The table with the proposal for a round's mixture."""
-    return f"{dataset.folder}/search/{dataset.block['optimum']['model']}/{round_of(proposed)}/next.csv"
+    return f"{dataset.folder}/search/{dataset.block['optimum']['model']}/{round_of(own)}/next.csv"
 
 
 def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
@@ -321,9 +314,7 @@ def given_mixture(dataset: Dataset, own: str) -> str:
 
 
 def export_data(dataset: Dataset, format: str) -> str:
-    """The data.json of an export: the config's, else the dataset's own, which for OLMo-core lists
-    token rows. Errors: observed losses have no files.
-    """
+    """The data.json of an export: the config's or the dataset's own. Errors: losses have none."""
     if "data" in dataset.block.get("export", {}):
         return dataset.block["export"]["data"]
     if dataset.observed:
