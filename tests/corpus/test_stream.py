@@ -226,7 +226,7 @@ def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer):
     cut = write_records(tmp_path / "raw.jsonl.zst", records).read_bytes()[:-200]
     for name, content, sentence in (
         ("raw.jsonl", b'{"text": "x", "meta": {"set": "c"}}\n{"text": "y', r"raw\.jsonl:2: the line is not JSON"),
-        ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', which is none of Gutenberg_"),
+        ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', none of Gutenberg_"),
         ("raw.jsonl.zst", cut, r"raw\.jsonl\.zst:\d+: the file breaks off"),
         ("raw.jsonl.zst", b"no zstandard", r"raw\.jsonl\.zst:1: the file breaks off or is damaged"),
         ("raw.jsonl.gz", b"no gzip", r"raw\.jsonl\.gz:1: the file breaks off or is damaged"),

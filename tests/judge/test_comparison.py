@@ -124,7 +124,7 @@ def test_averages_weigh_domains_as_the_objective_does(tmp_path):
     flags = ["--losses", str(tmp_path / "losses.parquet"), "--reference", "one", "--out", str(tmp_path / "out.csv")]
     compare_mixtures.main([*flags, "--weights", '{"a": 1}'])
     assert pl.read_csv(tmp_path / "out.csv")["average_loss"][1] == pytest.approx(0.9 * curve[-1])
-    refused("weights name 'c', which has no losses: a, b have", average_losses, losses, {"c": 1})
+    refused("weights name 'c', which is no loss domain: there are a, b", average_losses, losses, {"c": 1})
     refused("all weights are 0", average_losses, losses, {"a": 0})
 
 

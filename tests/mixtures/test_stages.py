@@ -36,7 +36,7 @@ def test_a_plain_mixture_is_one_stage_and_back() -> None:
     assert read.stages == ((1.0, mixture),) and read.flat() == mixture
     # what takes one mixture says so
     assert Mixture.parse(FIRST, "m.json").only("m.json") == FIRST
-    sentence = r"^m.json is a mixture in 2 stages; one mixture for the whole run is needed here\.$"
+    sentence = r"^m.json is a mixture in 2 stages; one for the whole run is needed\.$"
     refused(sentence, Mixture.parse(STAGED, "m.json").only, "m.json")
 
 
@@ -48,7 +48,7 @@ def test_what_is_no_mixture_in_stages_is_refused() -> None:
         (lambda d: d["stages"][0]["mixture"].update(ants=0.6), "stage 1: the proportions sum to 0.9"),
         (lambda d: d["stages"][0].update(tokens=5), "stage 1 must have the keys 'share' and 'mixture', and no other"),
         (lambda d: d["stages"][0].update(mixture=STAGED), "stage 1: its mixture has stages itself"),
-        (lambda d: d["stages"].clear(), "with a list of one stage or more"),
+        (lambda d: d["stages"].clear(), "a list of one or more"),
         (lambda d: d.update(ants=1.0), "has the key 'stages' alone"),
     ):
         refused(f"m.json.*{sentence}", Mixture.parse, changed(change), "m.json", ["ants", "bees"])
@@ -98,7 +98,7 @@ def test_what_makes_no_stages_is_refused(folder: Path) -> None:
     for parts, shares, sentence in (
         (("first", "even"), (0.5, 0.4), r"--shares: the shares of the stages sum to 0\.9"),
         (("first", "even"), (1.0,), "--shares has 1 numbers for 2 mixtures"),
-        (("first", "two"), (0.5, 0.5), r"two\.json is a mixture in 2 stages; one mixture for the whole run"),
+        (("first", "two"), (0.5, 0.5), r"two\.json is a mixture in 2 stages; one for the whole run"),
     ):
         refused(sentence, staged, folder, "wrong", *parts, shares=shares)
 
@@ -126,7 +126,14 @@ def test_a_group_shows_each_stage_or_the_one_that_differs_and_never_their_averag
     for other in ("early", "longer"):
         with pytest.raises(InputError, match=f"{other} differs from one in more than the mixture of stage 2"):
             gathered(folder, "one", other, more=("--stage", "2"))
-    refused("even has 1 stages: there is no stage 2", gathered, folder, "even", "one", more=("--stage", "2"))
+    refused(
+        "even has 1 stages: the group cannot differ in a stage 2",
+        gathered,
+        folder,
+        "even",
+        "one",
+        more=("--stage", "2"),
+    )
 
 
 def test_losses_of_a_stage_begin_after_it(tmp_path: Path, monkeypatch) -> None:

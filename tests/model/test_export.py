@@ -99,8 +99,8 @@ def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run
     for name, sentence in [
         ("missing", "does not exist"),
         ("short", "cannot be read as safetensors"),
-        ("nameless", "does not say the shape"),
-        ("garbled", "does not say the shape"),
+        ("nameless", "has no shape"),
+        ("garbled", "has no shape"),
         ("vocabulary", "trained on 150; give the tokenizer of that run"),
         ("layers", r"weight 'blocks\.2\..*' is not one of a model"),
     ]:

@@ -176,7 +176,7 @@ def test_of_two_columns_of_steps_the_trainings_own_is_taken_and_said(tmp_path: P
     write(tmp_path, "mixtures.csv", WIDE)
     log = write(tmp_path, "a.csv", "_step,step,web\n1,100,3\n2,200,2.9\n")
     assert imported(tmp_path, log, "--pattern", "{domain}")["step"].to_list() == [100, 200]
-    said = "a.csv, line 2: of the columns step and _step, which differ, step is taken; --step names another."
+    said = "a.csv, line 2: of the columns step and _step, which differ, step counts; --step names another."
     assert said in capsys.readouterr().err
     assert imported(tmp_path, log, "--pattern", "{domain}", "--step", "_step")["step"].to_list() == [1, 2]
     assert "which differ" not in capsys.readouterr().err

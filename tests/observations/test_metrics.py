@@ -153,8 +153,8 @@ def test_what_is_no_metric_is_refused() -> None:
         ),
         ({"mixture": ["a"], "error": ["n/a"]}, r"line 2: 'error' is n/a: it must be a number above 0"),
         ({"mixture": ["a"], "web": [0.3]}, "'web' has losses in losses already"),
-        ({"mixture": ["c"], "error": [0.3]}, "mixture 'c' has a metric and no losses in losses"),
-        ({"mixture": ["a"], "step": [3], "error": [0.3]}, "mixture 'a' has a metric and no losses at step 3"),
+        ({"mixture": ["c"], "error": [0.3]}, "mixture 'c' has metrics, no losses in losses"),
+        ({"mixture": ["a"], "step": [3], "error": [0.3]}, "mixture 'a' has metrics, no losses at step 3"),
         ({"who": ["a"], "error": [0.3]}, "has no column 'mixture'"),
         ({"mixture": ["a"], "step": [1]}, "has no metric"),
     ):

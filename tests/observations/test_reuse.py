@@ -116,7 +116,7 @@ def test_a_map_renames_splits_and_merges(tmp_path, capsys) -> None:
     losses, table = joined(tmp_path, *pair(tmp_path, new), "--reuse", str(old), "--map", json.dumps(by))
     assert shares_of(table, "baseline (old)") == pytest.approx({"programs": 0.4, "web_good": 0.15, "web_bad": 0.45})
     assert set(losses.filter(pl.col("source") == "old")["domain"]) == {"programs"}
-    assert "the losses on web are left out: new has none on that text" in capsys.readouterr().err
+    assert "the losses on web are left out: new has none on it" in capsys.readouterr().err
     losses, table = joined(tmp_path, "--reuse", str(old), "--map", json.dumps({"web": "all", "code": "all"}))
     assert shares_of(table, "baseline (old)") == pytest.approx({"all": 1.0})
 
@@ -158,7 +158,7 @@ def test_runs_that_cannot_be_compared_are_refused(tmp_path) -> None:
     for number, (changes, words) in enumerate(
         [
             ({"tokenizer": "other"}, "its tokenizer is another: losses in nats a token cannot be compared"),
-            ({"shape": {"layers": 4}}, "shape of its runs differ: only runs of one recipe can be joined"),
+            ({"shape": {"layers": 4}}, "shape of its runs differ: one recipe alone can be joined"),
             ({"recipe": RECIPE | {"steps": 50}}, "steps of its runs differ"),
         ]
     ):

@@ -99,7 +99,11 @@ WRONG = [
     (WIDE_LOSSES, "who,web,code\n7,0.25,0.75\n", "m.csv has the columns who, web, code: it needs one row for one"),
     (WIDE_LOSSES, "who,web,code\n7,1,0\n", "tabs. None is called mixture, run, name, experiment, index or model."),
     (WIDE_LOSSES, "who|web|code\n7|1|0\n", "columns are separated by commas, semicolons or tabs."),
-    ("name,run,step,web\n7,a,10,3\n", WIDE_MIXTURES, "l.csv has no column 'mixture' but name and run: call the one"),
+    (
+        "name,run,step,web\n7,a,10,3\n",
+        WIDE_MIXTURES,
+        "l.csv has no column 'mixture' but name and run: call the right one",
+    ),
     ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "column 'Web' is no domain of the mixtures, which are web"),
     ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
     (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),

@@ -163,9 +163,9 @@ def test_weights_by_domain_are_means_within_families_and_a_blocks_stand_first():
     assert by_domain({"math": 3.0}, families) == {"a": 1.5, "b": 1.5, "c": 0.0}
     assert by_domain({"a": 2.0}, {}) == {"a": 2.0}
     refused("'a', which is no family: there are math, code", by_domain, {"a": 1.0}, families)
-    refused("all target weights are 0", by_domain, {"math": 0.0}, families)
+    refused("all weights are 0", by_domain, {"math": 0.0}, families)
     # domains that are not there, or twice
-    refused("names 'c', whose loss is not known", checked, {"x": ["a", "c"]}, ["a", "b"])
+    refused("names 'c', of no known loss", checked, {"x": ["a", "c"]}, ["a", "b"])
     refused("'a' is in the families 'x' and 'y'", checked, {"x": ["a"], "y": ["a"]}, ["a", "b"])
     # the weights of a block stand before those of domains
     block = '{"kind": "no_worse_than", "margin": 0.1, "families": {"x": ["a"]}, "weights": {"x": 2}, "reference": "r"}'
@@ -199,8 +199,8 @@ FITTED = {"loss_domains": ["a", "b", "c"]}
 def test_losses_that_are_not_named_weigh_nothing_and_too_few_runs_have_no_optimum() -> None:
     assert target_weights(FITTED, None).tolist() == target_weights(FITTED, {}).tolist() == [1, 1, 1]
     assert target_weights(FITTED, {"c": 2, "a": 1}).tolist() == [1, 0, 2]
-    refused("the weights name 'x', whose loss the law does not predict", target_weights, FITTED, {"x": 1, "a": 1})
-    refused("all target weights are 0", target_weights, FITTED, {"a": 0})
+    refused("the weights name 'x', which is no loss domain", target_weights, FITTED, {"x": 1, "a": 1})
+    refused("all weights are 0", target_weights, FITTED, {"a": 0})
     # a law of fewer runs than its numbers has no optimum
     least = LAWS["exponential"].least_runs(3)
     best = optimum(exponential(least), 5, {"x": 1}, np.zeros(3), np.ones(3))

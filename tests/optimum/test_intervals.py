@@ -145,7 +145,13 @@ def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyP
     assert len(asked) == 2 and found.step == 100 and np.array_equal(asked[0] + asked[1], np.ones(4))
     assert sorted(asked[0]) == [0, 0, 1, 1] and len(found.refitted) == 2
     assert len(left_out(FITTED, runs.take([0, 1, 2]), 100).predicted) == 3
-    refused("fitted to 2 mixtures: intervals need three or more", left_out, FITTED, runs.take([0, 1]), 100)
+    refused(
+        "fitted to 2 mixtures: intervals, which draw among runs, need three or more",
+        left_out,
+        FITTED,
+        runs.take([0, 1]),
+        100,
+    )
     refused("fitted to 2 mixtures", resampled, FITTED, runs.take([0, 1]), 3, 0)
 
 

@@ -121,7 +121,7 @@ def test_sums_that_contradict_are_refused_by_their_names(law, kind) -> None:
     assert refused(said, found, OF_BOTH | {"*:high": 0.12}) == said
     tiers = {"law:low": 0.2, "law:mid": 0.2, "law:high": 0.2}
     refused("contradict each other: law:* 0.5, law:low 0.2, law:mid 0.2, law:high 0.2", found, {"law:*": 0.5} | tiers)
-    refused("leave some domain one share: give that as its lower and its upper bound", found, {"law:*": 1.0})
+    refused("leave some domain one share: give that as its bounds", found, {"law:*": 1.0})
     if kind == "weighted":
         assert found(OF_TOPICS | {"games:*": 0.2 + 4e-7}).gap < 1e-5
 

@@ -126,7 +126,7 @@ def test_a_front_between_a_family_and_a_domain(fitted):
     trace_pareto.main([*flags, "--between", domains[0], weighed, "--points", "5"])
     same = pl.read_csv(out)
     assert np.allclose(same["first_loss"], table["first_loss"]) and "1 " in same["second"][0]
-    with pytest.raises(InputError, match="names 'poems', which is no family and no loss domain"):
+    with pytest.raises(InputError, match="names 'poems', no family and no loss domain"):
         trace_pareto.main([*flags, "--between", domains[0], "poems"])
 
 

@@ -302,7 +302,7 @@ DAMAGE = {
             pl.read_parquet(at / "tokens/train.parquet").with_columns(pl.col("tokens").cast(pl.String)),
             at / "tokens/train.parquet",
         ),
-        "tokens/train.parquet: its column 'tokens' has lost values, or has String",
+        "tokens/train.parquet: column 'tokens' lacks values, or has String",
     ),
     "a shard is gone": (lambda at: (at / "shards/validation/part/cats.bin").unlink(), "cats.bin cannot be read"),
     "the tokenizer": (

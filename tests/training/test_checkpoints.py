@@ -41,7 +41,7 @@ def test_a_full_disk_costs_nothing_older(tmp_path: Path, monkeypatch: pytest.Mon
             raise error
 
         monkeypatch.setattr(checkpoints.torch, "save", full)
-        with pytest.raises(InputError, match=r"cannot be written.*start again from the checkpoint before it"):
+        with pytest.raises(InputError, match=r"cannot be written.*make room and start again"):
             checkpoints.save(tmp_path, {"step": 3})
     assert names(tmp_path) == ["step-000000001.pt", "step-000000002.pt"]
 

@@ -166,7 +166,7 @@ def test_instances_of_a_gpu_are_devices_and_never_shared(cut: Path) -> None:
 
 def test_what_cannot_be_claimed_is_a_sentence(cut: Path) -> None:
     for name, count, visible, sentence in (
-        ("more", 3, "2,3", r"3 GPUs are requested but 2 can be seen here \(GPU-c, GPU-d\)"),
+        ("more", 3, "2,3", r"3 GPUs are requested, 2 can be seen here \(GPU-c, GPU-d\)"),
         (
             "cut",
             1,

@@ -202,7 +202,7 @@ def test_all_bytes_of_large_shards_are_looked_at(tmp_path: Path, monkeypatch: py
     index = pl.DataFrame({"path": [str(path)], "dtype": ["uint32"], "rows": [100], "tokens": [1600]})
     index = index.with_columns(digest=pl.lit(digest_file(path)))
     assert check_shards(index, 1600, 2) == 6400
-    refused("holds the id 1599, but the tokenizer has 1599", check_shards, index, 1599, 2)
+    refused("holds the id 1599, but there are 1599 ids", check_shards, index, 1599, 2)
 
 
 # several processes

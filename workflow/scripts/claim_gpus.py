@@ -28,9 +28,7 @@ def main(argv: list[str] | None = None) -> int:
         )
     allowed = allowed if options.count == 1 else whole
     if len(allowed) < options.count:
-        raise InputError(
-            f"{options.count} GPUs are requested but {len(allowed)} can be seen here ({', '.join(allowed)})."
-        )
+        raise InputError(f"{options.count} GPUs are requested, {len(allowed)} can be seen here ({', '.join(allowed)}).")
     said = False
     ignored = signal.signal(
         signal.SIGTERM, signal.SIG_DFL

@@ -25,9 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, required=True, help="FastText model, .bin")
     parser.add_argument("--index", type=Path, required=True, help="index of the training split, parquet")
     parser.add_argument("--domain", required=True, help="domain to embed")
-    parser.add_argument(
-        "--domains", nargs="+", required=True, help="all domains: each is sampled as often as the scarcest"
-    )
+    parser.add_argument("--domains", nargs="+", required=True, help="all domains: sampled as often as the scarcest")
     parser.add_argument("--documents", type=int, required=True, help="documents of a domain, at most")
     parser.add_argument("--out", type=Path, required=True, help="npz to write")
     options = parser.parse_args(argv)

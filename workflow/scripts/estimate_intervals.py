@@ -20,8 +20,8 @@ from bimix.errors import InputError, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import read_proportions
-from bimix.observations.flags import add_allowed
-from bimix.observations.observations import proportions_of, read_observations
+from bimix.observations.flags import add_tables, read_tables
+from bimix.observations.observations import proportions_of
 from bimix.optimum.flags import add_flags
 from bimix.optimum.intervals import intervals, left_out, not_wider, resampled
 from bimix.optimum.optimum import Sought
@@ -32,24 +32,16 @@ from bimix.tables import read_table
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--coefficients", type=Path, required=True, help="written by fit_law.py")
-    parser.add_argument("--losses", type=Path, required=True, help="the losses it was fitted to")
-    parser.add_argument("--mixtures", type=Path, required=True, help="the mixtures it was fitted to")
+    add_tables(parser, prior=False)  # those that it was fitted to
     parser.add_argument("--step", required=True, type=int, help="the step of the predictions and of the optimum")
-    parser.add_argument(
-        "--resamples", type=int, default=0, help="refits for intervals of coefficients and proportions; without it none"
-    )
+    parser.add_argument("--resamples", type=int, default=0, help="refits for intervals of coefficients and proportions")
     parser.add_argument("--level", required=True, type=float, help="share that an interval is to hold, such as 0.9")
     parser.add_argument("--seed", type=int, default=0, help="of --resamples")
-    parser.add_argument(
-        "--predict", type=Path, nargs="*", default=[], help="tidy mixtures whose losses get intervals too"
-    )
+    parser.add_argument("--predict", type=Path, nargs="*", default=[], help="tidy mixtures, for intervals of losses")
     parser.add_argument("--baseline", help="name of the mixture that the optimum's gain is counted from")
-    parser.add_argument(
-        "--baseline-mixture", help="{domain: proportion}, where the baseline is not among those predicted"
-    )
+    parser.add_argument("--baseline-mixture", help="{domain: proportion}, if the baseline is not among those predicted")
     add_flags(parser, "bounds", "objective", "centre", "run-tokens", "parameters")
     parser.add_argument("--out", type=Path, required=True, help="intervals, csv or parquet")
-    add_allowed(parser)
     options = parser.parse_args(argv)
 
     if options.resamples < 0:
@@ -59,11 +51,9 @@ def main(argv: list[str] | None = None) -> None:
     fitted = checked_law(options.coefficients)
     if note := far_ahead(fitted, options.step):
         print(f"warning: {note}", file=sys.stderr)
-    observed = read_observations(options.losses, options.mixtures, allowed=options.allow_unmeasured)
+    observed = read_tables(options)
     if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
-        raise InputError(
-            f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ; fit it again."
-        )
+        raise InputError(f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ.")
     mixtures = predicted_mixtures(options, tuple(fitted["domains"]))
     sought = Sought.of(options, fitted, options.step)
     fitted = sought.fitted
@@ -79,9 +69,7 @@ def main(argv: list[str] | None = None) -> None:
             file=sys.stderr,
         )
     if table["low"].null_count() > undefined:
-        print(
-            "averages have no interval: fewer than two runs have all losses that they are taken over.", file=sys.stderr
-        )
+        print("averages have no interval: fewer than two runs have all losses that count.", file=sys.stderr)
     write_table(table, options.out)
 
 

@@ -27,9 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--coefficients", type=Path, nargs="+", required=True, help="written by fit_law.py")
     parser.add_argument("--optimised", type=Path, nargs="*", default=[], help="mixture of each law, in the same order")
     parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="written by estimate_intervals.py")
-    parser.add_argument(
-        "--runs", type=Path, nargs="+", required=True, help="tidy mixtures, of the runs fitted at least"
-    )
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="tidy mixtures, the fitted at least")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="mixture.json that gains are over")
     parser.add_argument("--start", help="the mixture shown first; without it the first optimum, or the reference")
     parser.add_argument("--step", type=int, help="of the predicted run; without it the last one fitted")

@@ -22,9 +22,7 @@ from bimix.outputs import replacing, write_json
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--source", type=json.loads, required=True, help='{"file": path} or {"hub": name, "revision": ...}, JSON'
-    )
+    parser.add_argument("--source", type=json.loads, required=True, help='{"file"} or {"hub", "revision"}, JSON')
     parser.add_argument("--end-of-text", required=True, help="token that is put after each document")
     parser.add_argument("--out", type=Path, required=True, help="tokenizer.json to write")
     options = parser.parse_args(argv)
@@ -38,9 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     except Exception as error:  # the library raises nothing narrower
         raise InputError(f"{path} is no tokenizer.json that the tokenizers library reads ({error}).") from error
     if tokenizer.token_to_id(options.end_of_text) is None:
-        raise InputError(
-            f"{path} has no token {options.end_of_text!r}; set end_of_text to the one that ends its documents."
-        )
+        raise InputError(f"{path} has no token {options.end_of_text!r}; set end_of_text to one that ends documents.")
     origin = {"digest": digest_file(path)}
     if "file" in source:
         origin["file"] = source["file"]

@@ -53,9 +53,7 @@ def of_stage(mixtures: dict[str, Mixture], number: int) -> dict[str, dict[str, f
     first = next(iter(mixtures))
     for name, mixture in mixtures.items():
         if not 1 <= number <= len(mixture.stages):
-            raise InputError(
-                f"{name} has {len(mixture.stages)} stages: there is no stage {number}, which the group is to differ in."
-            )
+            raise InputError(f"{name} has {len(mixture.stages)} stages: the group cannot differ in a stage {number}.")
         rest, usual = (
             [(share, place == number or own) for place, (share, own) in enumerate(one.stages, start=1)]
             for one in (mixture, mixtures[first])

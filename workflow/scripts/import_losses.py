@@ -29,12 +29,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--pattern", required=True, help="which metrics are losses, such as eval/{domain}/loss")
     parser.add_argument("--step", help="column of the step, or the step of all rows; else step, _step or Step")
     parser.add_argument("--run", help="column of the run's name; else a run is called as its file, folder or line")
-    parser.add_argument(
-        "--runs", type=Path, help="csv of run, mixture and, if need be, seed and parameters; other runs are left out"
-    )
-    parser.add_argument(
-        "--metrics", type=Path, help="table of mixture and metrics, lower is better: further loss domains"
-    )
+    parser.add_argument("--runs", type=Path, help="csv of run, mixture, if need be seed and parameters")
+    parser.add_argument("--metrics", type=Path, help="mixture and metrics, lower is better: further loss domains")
     parser.add_argument("--repeated", choices=REPEATED, help="which of two losses at one step to take")
     parser.add_argument("--tokens-per-step", type=int, help="adds the column `tokens`, which epochs are counted by")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the two tables are written")

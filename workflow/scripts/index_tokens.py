@@ -37,9 +37,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True, help="folder with train/{shard} and validation/{shard}")
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
-    parser.add_argument(
-        "--domains", nargs="+", required=True, help="domains that must have text in both splits; others in one"
-    )
+    parser.add_argument("--domains", nargs="+", required=True, help="domains with text in both splits; others in one")
     parser.add_argument("--train", type=Path, required=True, help="index to write")
     parser.add_argument("--validation", type=Path, required=True, help="index to write")
     options = parser.parse_args(argv)

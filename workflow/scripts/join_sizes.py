@@ -25,9 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     for path, place in zip(options.losses, options.sizes, strict=True):
         parameters = read_size(place)[0]
         if parameters in tables:
-            raise InputError(
-                f"{place}: another model has its {parameters:,.0f} parameters too: take one of the two away."
-            )
+            raise InputError(f"{place}: another model has its {parameters:,.0f} parameters too: take one away.")
         tables[parameters] = read_table(path).with_columns(model=pl.lit(place.stem), parameters=pl.lit(parameters))
     write_table(pl.concat(tables.values()), options.out)
 

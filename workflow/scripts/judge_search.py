@@ -23,9 +23,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_search(parser)
     parser.add_argument("--reports", type=Path, nargs="+", required=True, help="of the rounds, in order")
-    parser.add_argument(
-        "--epoch-tokens", type=number_or_none, help="of the run that rules by hand are for; none: --run-tokens"
-    )
+    parser.add_argument("--epoch-tokens", type=number_or_none, help="of the run of rules by hand; none: --run-tokens")
     add_rules(parser)
     parser.add_argument("--out", type=Path, required=True, help="mixture.json")
     parser.add_argument("--rounds", type=Path, required=True, help="rounds.csv")

@@ -20,9 +20,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains, in the order of the files")
     parser.add_argument("--unigrams", nargs="+", type=Path, required=True, help="token, n; parquet")
     parser.add_argument("--bigrams", nargs="+", type=Path, required=True, help="first, second, n; parquet")
-    parser.add_argument(
-        "--moments", nargs="*", type=Path, required=True, help="gram, documents, zeros; npz; none: no VNE"
-    )
+    parser.add_argument("--moments", nargs="*", type=Path, required=True, help="gram, documents, zeros; npz; or none")
     parser.add_argument("--out", type=Path, required=True, help="entropy.csv to write")
     options = parser.parse_args(argv)
 

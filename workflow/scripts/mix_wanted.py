@@ -25,9 +25,7 @@ from bimix.tables import read_numbers, read_tokens
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--name", required=True, help="wanted_{epochs}, with _uniform or _kin at its end or neither")
-    parser.add_argument(
-        "--reference", nargs="?", type=Path, help="mixture.json whose shares the rest has; of the plain rule"
-    )
+    parser.add_argument("--reference", nargs="?", type=Path, help="mixture.json of the rest, of the plain rule")
     parser.add_argument("--cross-entropy", nargs="?", type=Path, help="domain, under, nats; of _kin")
     parser.add_argument(
         "--runs",
@@ -52,18 +50,12 @@ def main(argv: list[str] | None = None) -> None:
         domains, losses = list(observed.domains), observed.loss_domains
         run_tokens = run_tokens or tokens_of_run(observed, options.step)
     if run_tokens is None:
-        raise InputError(
-            "how long the run is is not known: give --run-tokens, or --runs whose losses have a column tokens."
-        )
+        raise InputError("how long the run is is not known: give --run-tokens, or --runs with a column tokens.")
     if absent := [name for name in domains if not tokens.get(name)]:
-        raise InputError(
-            f"{options.tokens} has no tokens of {absent[0]!r}: a rule by hand counts the epochs of every domain."
-        )
+        raise InputError(f"{options.tokens} has no tokens of {absent[0]!r}: a rule by hand counts all domains' epochs.")
     own = wanted_domains(weights, domains, losses)
     if not own.any():
-        raise InputError(
-            f"the weights want no domain more than others that is trained on: {options.name} has no meaning."
-        )
+        raise InputError(f"the weights want no trained domain more than others: {options.name} has no meaning.")
     if kind == "kin" and options.cross_entropy is None:
         raise InputError(f"{options.name} needs --cross-entropy: how well each domain's text predicts another's.")
     amounts = np.array([float(tokens[name]) for name in domains])

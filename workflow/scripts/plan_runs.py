@@ -43,12 +43,7 @@ PRINTED = {
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--runs",
-        type=json.loads,
-        required=True,
-        help="list of fields of plan.budget.PlannedRuns, JSON",
-    )
+    parser.add_argument("--runs", type=json.loads, required=True, help="list of plan.budget.PlannedRuns, JSON")
     parser.add_argument("--models", type=json.loads, required=True, help="{model: {shape, launch}}, JSON")
     parser.add_argument("--hardware", type=json.loads, required=True, help="{gpu, cpu: fields of budget.Device}, JSON")
     parser.add_argument("--vocabulary", type=int, help="ids of the tokenizer")

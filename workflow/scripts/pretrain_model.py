@@ -57,9 +57,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         default="auto",
         help="cut weights over processes; auto: a GPU is too small",
     )
-    parser.add_argument(
-        "--keep", type=steps, default=[], help="evaluations whose weights stay in the state: 200,400 or none"
-    )
+    parser.add_argument("--keep", type=steps, default=[], help="evaluations whose weights stay: 200,400 or none")
     parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--weights", type=Path, required=True, help="safetensors")
     parser.add_argument("--report", type=Path, required=True, help="run.json")

@@ -123,9 +123,7 @@ def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | N
     names, shares = proportions_of(read_table(options.candidates), search.observed.domains, str(options.candidates))
     rows = [row for row, name in enumerate(names) if name not in search.seen.names]
     if not rows:
-        raise InputError(
-            f"{options.candidates}: all of its {len(names)} mixtures were measured: none is left to propose."
-        )
+        raise InputError(f"{options.candidates}: all of its {len(names)} mixtures were measured: none is left.")
     return tuple(names[row] for row in rows), shares[rows]
 
 

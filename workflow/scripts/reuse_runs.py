@@ -26,14 +26,10 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--reuse", nargs="+", required=True, metavar="SOURCE",
         help='a folder of results, or {"losses": F, "mixtures": F}, JSON')  # fmt: skip
     parser.add_argument("--model", help="whose runs are reused, where a folder has several models")
-    parser.add_argument(
-        "--map", default="{}", help="{old domain: new one, or {new one: share of its text}}, JSON or file"
-    )
+    parser.add_argument("--map", default="{}", help="{old domain: new one, or {new one: share of text}}, JSON or file")
     parser.add_argument("--out-losses", type=Path)
     parser.add_argument("--out-mixtures", type=Path)
-    parser.add_argument(
-        "--report", type=Path, nargs="?", help="to write: files and digests of each source, and what is said of it"
-    )
+    parser.add_argument("--report", type=Path, nargs="?", help="to write: files, digests and remarks of each source")
     options = parser.parse_args(argv)
     if (options.losses is None) != (options.mixtures is None):
         raise InputError("--losses and --mixtures go together: the runs that the older ones are joined to.")

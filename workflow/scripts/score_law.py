@@ -27,9 +27,7 @@ from bimix.tables import read_table
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--coefficients", type=Path, required=True, help="the law fitted to the group, written by fit_law.py"
-    )
+    parser.add_argument("--coefficients", type=Path, required=True, help="of the group's law, written by fit_law.py")
     add_tables(parser, held_out=True, prior=False)
     parser.add_argument("--extrapolation", type=Path, required=True, help="csv")
     parser.add_argument("--generalization", type=Path, required=True, help="csv")

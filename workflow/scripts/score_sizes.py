@@ -28,9 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--large-mixtures", type=Path, required=True, help="their tidy mixtures")
     parser.add_argument("--asked", type=Path, required=True, help="run.json, or parameters and tokens, of a large run")
     add_priors(parser)
-    parser.add_argument(
-        "--counts", nargs="+", type=int, default=[0, 1, 2, 4], help="large runs to fit, as far as there are so many"
-    )
+    parser.add_argument("--counts", nargs="+", type=int, default=[0, 1, 2, 4], help="large runs to fit, if there are")
     parser.add_argument("--draws", required=True, type=int, help="random draws of the fitted large runs")
     parser.add_argument("--seed", required=True, type=int)
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")

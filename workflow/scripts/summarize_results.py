@@ -38,9 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dataset", required=True, help="its name, for the title")
     parser.add_argument("--fitted-model", required=True, help="name of the model the laws were fitted on")
-    parser.add_argument(
-        "--asked-model", default="none", help="name of the model that laws over sizes predict; none: the fitted"
-    )
+    parser.add_argument("--asked-model", default="none", help="the model of laws over sizes; none: the fitted")
     parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
     add_criterion(parser)

@@ -28,9 +28,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all but what laws proposed")
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
-    parser.add_argument(
-        "--reuse", nargs="*", default=[], help="runs of older corpora, as of reuse_runs.py: with all runs"
-    )
+    parser.add_argument("--reuse", nargs="*", default=[], help="runs of older corpora, as of reuse_runs.py")
     add_allowed(parser)
     add_lower(parser)
     options = parser.parse_args(argv)
@@ -56,9 +54,7 @@ def main(argv: list[str] | None = None) -> None:
         left = dict.fromkeys(name for name in known if is_optimum(name))
         print(f"Left out, as they are called as what a law proposes: {', '.join(left)}.", file=sys.stderr)
     if not (options.names or every):
-        raise InputError(
-            f"{options.losses}: all of its mixtures are called as what a law proposes: name them in a group."
-        )
+        raise InputError(f"{options.losses}: all of its mixtures are called as a law's optimum: name them in a group.")
     wanted = pl.col("mixture").cast(pl.String).is_in(options.names or every)
     write_table(losses.filter(wanted).drop(ROW, strict=False), options.group_losses)
     write_table(mixtures.filter(wanted).drop(ROW, strict=False), options.group_mixtures)

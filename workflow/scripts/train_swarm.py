@@ -90,9 +90,7 @@ def train_one(session: Session, state: Path, name: str, mixture: Mixture) -> Pat
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion; csv or parquet")
-    parser.add_argument(
-        "--names", nargs="+", required=True, help="mixtures to train on; each has a folder under --state"
-    )
+    parser.add_argument("--names", nargs="+", required=True, help="mixtures to train on, each a folder in --state")
     parser.add_argument("--losses", type=Path, required=True, help="mixture, seed, step, tokens, domain, loss; parquet")
     parser.add_argument("--runs", type=Path, required=True, help="mixture, seed and what each run cost; parquet")
     return parser.parse_args(argv)

@@ -63,7 +63,7 @@ def read_record(record: Path) -> dict[str, str]:
             raise ValueError("no object of digests")
     except ValueError as error:
         raise InputError(
-            f"{record} is damaged ({error}); delete the file it is about, to have both made again."
+            f"{record} is damaged ({error}); delete the file it is of, and both are made again."
         ) from error
     return noted
 

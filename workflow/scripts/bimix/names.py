@@ -3,8 +3,10 @@
 import json
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+
+from bimix.errors import InputError
 
 PARTS = r"[\s_./:-]"  # what parts the words of a name
 LONGEST = 60  # characters of a value that a sentence shows
@@ -41,6 +43,15 @@ def unknown(what: str, name: object, names: Iterable[object], there: str = "ther
     near = meant(name, names)
     there = there[0].upper() + there[1:] if near else there
     return f"no {what} {shown(name)}; {near}{there}: {named(names)}."
+
+
+def check_weights(weights: Mapping[str, float], names: Sequence[str], what: str = "loss domain") -> None:
+    """Errors: a weight of none of the names, which are of a kind `what`; no weight above 0."""
+    for name in weights:
+        if name not in names:
+            raise InputError(f"the weights name {name!r}, which is no {what}: there are {', '.join(names)}.")
+    if weights and not any(weights.values()):
+        raise InputError(f"all weights are 0: give at least one {what} a weight above 0.")
 
 
 def folded(name: str) -> str:

@@ -31,9 +31,7 @@ def sync(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path | str, vouched: bool = True) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `path`, which is renamed to `path` when the block
-    ends without an error. With `vouched` its digest is noted.
-    """
+    """Yield a temporary path, renamed to `path` at a sound end; if `vouched`, with a digest."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     if not os.access(path.parent, os.W_OK):  # the error of the temporary file would name that

@@ -95,9 +95,7 @@ def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
     table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
     found = called(table.columns)
     if len(found) > 1:
-        raise InputError(
-            f"{name} has no column 'mixture' but {' and '.join(found)}: call the one that names the mixture 'mixture'."
-        )
+        raise InputError(f"{name} has no column 'mixture' but {' and '.join(found)}: call the right one 'mixture'.")
     return table.rename({found[0]: "mixture"}) if found else table
 
 

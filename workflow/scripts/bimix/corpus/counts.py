@@ -59,9 +59,7 @@ SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (sort_in_place, sort_by_
 
 @functools.cache
 def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
-    """The faster sort of random codes of this type. numpy's takes from a third to five times as
-    long as polars', depending on the processor's instructions.
-    """
+    """The faster sort of random codes of this type; which one it is depends on the processor."""
     codes = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, TRIAL, dtype)
 
     def seconds(sort: Callable[[np.ndarray], np.ndarray]) -> float:

@@ -1,6 +1,4 @@
-"""Documents of a corpus: records become (text, domain). The hash of a document decides whether it
-is held out; of a long document only the end is.
-"""
+"""Documents of a corpus: (text, domain) of records; the hash of the text decides the split."""
 
 import argparse
 import hashlib
@@ -102,9 +100,7 @@ class Reader:
             label = lookup_field(record, self.domain_field)
             if not isinstance(label, str) or label not in self.domains:
                 known = ", ".join(sorted(self.domains))
-                raise Rejected(
-                    "unknown domain", f"field {self.domain_field!r} holds {label!r}, which is none of {known}"
-                )
+                raise Rejected("unknown domain", f"field {self.domain_field!r} holds {label!r}, none of {known}")
             domain = self.domains[label]
         if not text:
             raise Rejected(EMPTY, "the text is empty")

@@ -1,6 +1,4 @@
-"""Texts to token ids, by `tokenizers` (the reference) or by gigatoken, which is faster and must
-give the same ids; and the number of bytes of text behind each id.
-"""
+"""Texts to token ids, by `tokenizers` or by gigatoken, which must give the same; bytes of ids."""
 
 import importlib.metadata
 import json
@@ -82,9 +80,7 @@ def gigatoken_encoder(definition: str) -> Encode:
     try:
         import gigatoken  # optional
     except ImportError:
-        raise InputError(
-            "The backend gigatoken is not installed; `pip install gigatoken` or set corpus.backend."
-        ) from None
+        raise InputError("The backend gigatoken is not installed: install it, or set corpus.backend.") from None
     settings = json.loads(definition)
     settings["added_tokens"] = [token for token in settings.get("added_tokens") or [] if not token["special"]]
     tokenizer = gigatoken.Tokenizer.from_json(json.dumps(settings))

@@ -26,9 +26,7 @@ class Shard:
 
 
 def longest_of(lengths: int | Mapping[str, int], domain: str | None) -> int:
-    """The longest document that is held out whole (`corpus/held_out_characters`): one number, or
-    one for each domain that has files of its own.
-    """
+    """The longest document that is held out whole: one number, or one for each domain."""
     return lengths[domain] if isinstance(lengths, Mapping) else lengths
 
 

@@ -119,9 +119,7 @@ def open_stream(path: str) -> BinaryIO:
 
 
 def list_files(pattern: str) -> list[tuple[str, int]]:
-    """Addresses and bytes of the remote files that match a glob, in order: hf://datasets/...,
-    s3://, gs://, all that fsspec knows. Errors: the store cannot list them.
-    """
+    """Addresses and bytes of remote files that match a glob, in order. Errors: no listing."""
     if pattern.startswith(("http://", "https://")):
         raise InputError(f"{pattern!r} cannot be listed: a web server does not say what it has; name the files.")
     try:
@@ -183,9 +181,7 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
-    """Rows of a parquet file, numbered from 1, as dicts of the columns of `fields`. Row groups are
-    streamed; one at a time is in memory, packed and unpacked.
-    """
+    """Rows of a parquet file from 1, as dicts of `fields`; one row group at a time in memory."""
     wanted = {field.split(".")[0] for field in fields}
     number = 0
     try:

@@ -1,6 +1,4 @@
-"""Accuracy, and bits per byte of the accepted answers, by mixture, step and task, with standard
-errors and with intervals from resampling the questions.
-"""
+"""Accuracy and bits per byte by mixture, step and task, with bootstrap intervals over items."""
 
 import numpy as np
 import polars as pl
@@ -73,9 +71,7 @@ def right_by_item(answers: pl.DataFrame, cells: pl.DataFrame, metric: str, task:
     """The mean of a metric over runs (cells, items); cells are pairs of mixture and step."""
     asked = answers.group_by("number").agg(pl.col("prompt_hash").n_unique(), pl.len()).sort("number")
     if (asked["prompt_hash"] > 1).any() or asked["len"].n_unique() > 1:
-        raise InputError(
-            f"Task {task!r}: the runs were not asked the same questions; score those again that are older."
-        )
+        raise InputError(f"Task {task!r}: the runs were not asked the same questions; score the older ones again.")
     shares = answers.group_by("mixture", "step", "number").agg(pl.col(metric).mean())
     wide = cells.join(shares, on=["mixture", "step"], how="left", maintain_order="left")
     if wide[metric].null_count():

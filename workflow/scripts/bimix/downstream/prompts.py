@@ -145,9 +145,7 @@ def normalise(answer: str) -> str:
 
 
 def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
-    """Whether a prediction equals any of the answers exactly, and after `normalise`. An answer that
-    `normalise` makes empty, such as "?", is compared as it is.
-    """
+    """Whether a prediction equals an answer exactly, and after `normalise` (kept where empty)."""
     exact = prediction in answers
     own = normalise(prediction)
     return exact, exact or (own != "" and any(own == normalise(answer) for answer in answers))
@@ -178,9 +176,7 @@ def build_task(
     than are allowed, no question, no shot.
     """
     if not items or not shots:
-        raise InputError(
-            f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files that hold questions."
-        )
+        raise InputError(f"Task {name!r} has {len(items)} items and {len(shots)} shots; give files with questions.")
     prompts = []
     for item in items:
         try:

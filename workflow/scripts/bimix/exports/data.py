@@ -140,9 +140,7 @@ def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.Da
 
 
 def rows_data(train: pl.DataFrame, validation: pl.DataFrame) -> dict:
-    """data.json of the tokenised files: flat ids, as OLMo-core reads them. Both tables have the
-    columns domain, path, rows, tokens, documents.
-    """
+    """data.json of tokenised files, from tables of domain, path, rows, tokens, documents."""
     domains = {}
     for name, (tokens, documents) in _counts(train, "documents").items():
         splits = {

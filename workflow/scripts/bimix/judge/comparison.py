@@ -1,6 +1,4 @@
-"""Compares mixtures by their runs: the final value of the criterion, which differences are
-significant, and the steps to reach the reference's final value.
-"""
+"""Compares mixtures by their runs: final values, significance, steps to the reference's end."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -95,9 +93,7 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
     Errors: the reference is not among the runs; a loss of the criterion is missing.
     """
     if criterion.reference not in runs.mixtures:
-        raise InputError(
-            f"{criterion.reference!r}, which the others are compared with, has no losses: {', '.join(runs.mixtures)} have."
-        )
+        raise InputError(f"{criterion.reference!r}, the reference, has no losses: {', '.join(runs.mixtures)} have.")
     needed = criterion.target(runs.columns) > 0
     if criterion.kind == "no_worse_than":
         needed |= [not column.metric for column in runs.columns]

@@ -104,9 +104,7 @@ def _pools(domains: Sequence[str], observed: Observations) -> np.ndarray | None:
 def one_size(observed: Observations) -> None:
     """Errors: runs of several sizes, which have no common last step to score."""
     if observed.parameters is not None:
-        raise InputError(
-            "the losses are of models of several sizes (column parameters): scores are of one; take its rows."
-        )
+        raise InputError("the losses are of models of several sizes (column parameters): take the rows of one.")
 
 
 def extrapolation_table(rows: pl.DataFrame) -> pl.DataFrame:
@@ -150,9 +148,7 @@ def folds_of(n: int) -> np.ndarray:
 
 
 def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
-    """Predicted losses (n, d) at the last step, each mixture's by a fit without its fold; None with
-    fewer than three mixtures.
-    """
+    """Predicted losses (n, d) at the last step by fits without a run's fold; None of n < 3."""
     if len(observed.mixtures) < 3:
         return None
     folds = folds_of(len(observed.mixtures))

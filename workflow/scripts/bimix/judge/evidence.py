@@ -31,7 +31,7 @@ QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; els
 def add_evidence(parser: argparse.ArgumentParser) -> None:
     """Add the flags for the laws' predictions and the runs of their model."""
     parser.add_argument(
-        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies: their further seeds give the noise"
+        "--proxies", type=Path, nargs="*", default=[], help="tidy losses of proxies; further seeds give the noise"
     )
     parser.add_argument("--intervals", type=Path, nargs="*", default=[], help="of laws, from runs left out")
     parser.add_argument("--coefficients", type=Path, nargs="+", required=True, help="of the laws")
@@ -124,9 +124,7 @@ def outside(
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures that violate an optimum's bounds for a run's tokens by more than ROUNDED, or the
-    marginals of its objective.
-    """
+    """The mixtures beyond an optimum's bounds by more than ROUNDED, or off its marginals."""
     lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
     for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
         upper[name] = min(upper.get(name, 1.0), limits.max_epochs * there / run_tokens)
@@ -195,9 +193,7 @@ def promise(
 def left_out_error(
     scores: pl.DataFrame | None, law: str, criterion: Criterion, score: str = "left_out_mre"
 ) -> float | None:
-    """A law's weighted mean relative error on left-out runs, or that of a blend that beats it; None
-    where it was not scored.
-    """
+    """A law's weighted mean relative error on left-out runs, or its blend's; None: not scored."""
     if scores is None:
         return None
     own = scores.filter((pl.col("law") == law) & (pl.col("score") == score) & pl.col("domain").is_not_null())

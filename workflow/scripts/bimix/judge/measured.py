@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.names import check_weights
 from bimix.observations.tables import ROW
 from bimix.optimum.families import by_domain, checked
 from bimix.optimum.objective import objective_block
@@ -140,9 +141,7 @@ class Criterion:
         """Weights (d,), sum 1. Errors: unknown column, none above 0, metrics without weights."""
         names = [column.name for column in columns]
         checked(self.families, names)
-        strange = [name for name in self.weights if name not in names]
-        if strange:
-            raise InputError(f"the weights name {strange[0]!r}, which has no losses: {', '.join(names)} have.")
+        check_weights(self.weights, names)
         metrics = [column.name for column in columns if column.metric]
         if metrics and not self.weights:
             raise InputError(
@@ -150,8 +149,6 @@ class Criterion:
                 " objective what the mixture is to be best at."
             )
         found = np.array([float(self.weights.get(name, 0.0)) if self.weights else 1.0 for name in names])
-        if not found.sum() > 0:
-            raise InputError("all weights are 0: give at least one domain a weight above 0.")
         return found / found.sum()
 
     def unit(self, columns: Sequence[Column]) -> str:
@@ -194,9 +191,7 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
         "--weights",
         help="{loss domain: weight}, JSON: the average of losses; one left out weighs 0; without it all weigh the same",
     )
-    parser.add_argument(
-        "--objective", help="a kind, or the JSON of a config's block `objective`; without it the weighted average"
-    )
+    parser.add_argument("--objective", help="a kind, or the JSON of a config's `objective`; else the weighted average")
 
 
 def criterion_of(options: argparse.Namespace) -> Criterion:

@@ -161,9 +161,7 @@ def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
 
 
 def seeds_to_add(there: Sequence[int], needed: int) -> list[int]:
-    """The list for `seeds` in a config, which excludes the first of `there`, to have `needed` seeds
-    in all: existing seeds, then the smallest unused numbers.
-    """
+    """The list under `seeds` for `needed` in all: `there` without the first, then free ones."""
     seeds, free = list(there[1:]), 1
     while len(seeds) < needed - 1:
         if free not in (there[0], *seeds):

@@ -31,9 +31,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
         weights = observed.runs.astype(float)  # the variance of a mean falls with the runs behind it
     used = len(observed.mixtures) if weights is None else int(np.count_nonzero(weights))
     if used < 2:
-        raise InputError(
-            f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs losses of two or more mixtures."
-        )
+        raise InputError(f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs two or more.")
     if observed.parameters is not None and not entry.over_sizes:
         raise InputError(
             f"the losses are of models of {len(np.unique(observed.parameters))} sizes (column parameters), and the law {law} has no"
@@ -83,7 +81,7 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
     losses = predict_defined(fitted, proportions, steps)
     for domain in undefined(fitted, losses):
         raise InputError(
-            f"a mixture has proportion 0 of {domain}: the {fitted['law']} law is not defined there; use the law transfer."
+            f"a mixture has proportion 0 of {domain}: the {fitted['law']} law is not defined there; use transfer."
         )
     return losses
 
@@ -101,9 +99,7 @@ def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
 
 
 def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
-    """Losses (n, k, d) of runs at their own sizes, tokens and pools; NaN where not defined. A run
-    without pools has no repetition.
-    """
+    """Losses (n, k, d) of runs at their own sizes, tokens and pools; NaN where not defined."""
     law = LAWS[fitted["law"]]
     steps = observed.steps if steps is None else steps
     if not law.reads_pools or (observed.parameters is None and observed.pools is None):
@@ -197,9 +193,7 @@ def far_ahead(fitted: dict, step: float) -> str:
         return ""
     times = f"step {step:g} is {step / last:.3g} times the last step that the law was fitted to, {last}:"
     if step > TOO_FAR * last:
-        raise InputError(
-            f"{times} beyond {TOO_FAR} times the runs do not determine it; choose an earlier step, or fit longer runs."
-        )
+        raise InputError(f"{times} beyond {TOO_FAR} times the runs do not determine it; take an earlier step.")
     return f"{times} so far ahead the curve over steps is a guess; trust ranks more than losses, or fit longer runs."
 
 
@@ -223,9 +217,7 @@ def _warnings(fitted: dict) -> list[str]:
     if "prior" in fitted:
         silent = [name for name in fitted["loss_domains"] if name not in fitted["prior"]["gaps"]]
         if silent:
-            sentences.append(
-                f"the prior says nothing of {', '.join(silent)}: the law is fitted to these losses without it."
-            )
+            sentences.append(f"the prior says nothing of {', '.join(silent)}: these losses are fitted without it.")
     for domain, coefficients in fitted["coefficients"].items():
         seen = fitted["proportions_seen"].get(domain)
         if seen and seen["max"] < 1.2 * seen["min"]:

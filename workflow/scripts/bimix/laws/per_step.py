@@ -36,9 +36,7 @@ class PerStep:
     def fit(
         self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
     ) -> tuple[dict, dict]:
-        """Coefficients from the runs (n,) with a known loss at a step and a weight above 0, and
-        empty notes. A step with fewer than two such runs is left out.
-        """
+        """Coefficients and no notes, from the runs (n,) with a loss at a step, of two at least."""
         base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
         shares, kept = observed.proportions, {}
         if self.reads_epochs:
@@ -79,9 +77,7 @@ class PerStep:
         return losses
 
     def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
-        """r (m,) -> value, gradient and, of a convex law, Hessian of the weighted sum of losses, up
-        to a constant; `target` (d,) are the weights.
-        """
+        """r (m,) -> value, gradient, if convex Hessian of the loss weighted by `target` (d,)."""
         coefficients, domains = fitted["coefficients"], fitted["domains"]
         parts = [
             (weight, self.module.slope_step(_at_step(name, values, step), domains))

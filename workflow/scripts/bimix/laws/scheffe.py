@@ -15,9 +15,7 @@ WIDTHS = 40  # of the lasso that are tried, a factor 1e4 from the first to the l
 
 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
-    """c, linear {domain: b}, non-zero pairs [[domain, domain, b]], and the penalty of the lasso,
-    which is that of an earlier fit if there is one.
-    """
+    """c, linear {domain: b}, pairs [[domain, domain, b]] and the lasso's penalty, kept if given."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import Lasso, LassoCV  # costs a second: only these laws pay it
     from sklearn.model_selection import KFold

@@ -181,9 +181,7 @@ def _coefficients(observed, straight, weights, parts, start=None) -> dict:
 def predict(
     coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
 ) -> np.ndarray:
-    """Losses (n, k, d) at proportions (n, m) and steps (k,); NaN where a mixture has no domain that
-    helps a loss.
-    """
+    """Losses (n, k, d) at proportions (n, m) and steps (k,); NaN where nothing helps a loss."""
     mixed = read(coefficients, domains)
     run = run_of(coefficients, domains)
     return losses(run, mixed, proportions, step_factor(coefficients, seen, steps), effects_at(coefficients, steps))
@@ -198,9 +196,7 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
 
 
 def count(coefficients: dict) -> int:
-    """The number of coefficients: the mixing factor; B, beta, C or A; and e of all steps but the
-    last, shared by losses and shared by metrics.
-    """
+    """The number of coefficients: the factor; B, beta, C or A; e of all steps but the last."""
     own = sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
     shared = {tuple(values["effects"].values()) for values in coefficients.values() if "effects" in values}
     return own + sum(len(effects) - 1 for effects in shared)

@@ -21,9 +21,7 @@ HALVINGS = 200  # of the logarithm of a scale between 1e-20 and 1e20: far below 
 
 
 def temperature(tokens: np.ndarray, exponent: float) -> np.ndarray:
-    """Token shares (m,) of tokens (m,), raised to an exponent and normalised: 1 keeps them, 0 makes
-    all equal (mT5, Xue et al. 2021, Sec. 3.1, uses 0.3).
-    """
+    """Shares (m,) of tokens (m,) to an exponent: 1 keeps them (mT5, Xue et al. 2021, Sec. 3.1)."""
     powers = (np.asarray(tokens, dtype=float) / np.max(tokens)) ** exponent
     return powers / powers.sum()
 

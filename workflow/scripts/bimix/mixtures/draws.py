@@ -38,9 +38,7 @@ def strengths(between: Sequence[float]) -> np.ndarray:
 
 
 def mixture(token_shares: np.ndarray, seed: int, number: int, between: Sequence[float] = STRENGTHS) -> np.ndarray:
-    """Mixture `number` (m,) of the swarm of `seed`, independent of the other draws. Errors: no draw
-    of 100,000 stays below the largest proportions.
-    """
+    """Mixture `number` (m,) of the swarm of `seed`. Errors: 100,000 draws are all too uneven."""
     centre, upper = prior(token_shares), most(token_shares)
     draw = np.random.default_rng([seed, number])
     for _ in range(ATTEMPTS):

@@ -60,9 +60,7 @@ class Mixture:
         if not is_staged(document):
             return cls((Stage(1.0, _parsed(document, source, domains)),))
         if set(document) != {"stages"} or not document["stages"]:
-            raise InputError(
-                f"{source}: a mixture in stages has the key 'stages' alone, with a list of one stage or more."
-            )
+            raise InputError(f"{source}: a mixture in stages has the key 'stages' alone, a list of one or more.")
         stages = []
         for number, stage in enumerate(document["stages"], start=1):
             place = f"{source}: stage {number}"
@@ -102,9 +100,7 @@ class Mixture:
     def only(self, source: Path | str) -> dict[str, float]:
         """The {domain: proportion} of a mixture of one stage. Errors: `source` has more stages."""
         if len(self.stages) > 1:
-            raise InputError(
-                f"{source} is a mixture in {len(self.stages)} stages; one mixture for the whole run is needed here."
-            )
+            raise InputError(f"{source} is a mixture in {len(self.stages)} stages; one for the whole run is needed.")
         return self.stages[0].proportions
 
     def naming(self, domains: Sequence[str]) -> "Mixture":

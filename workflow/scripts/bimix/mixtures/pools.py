@@ -31,9 +31,7 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
 
 
 def with_pools(mixtures: pl.DataFrame, index: Path | None, share: float) -> pl.DataFrame:
-    """A table of mixtures (mixture, domain, proportion), with the column `pool` if there is a token
-    index. Errors: a domain that the index lacks.
-    """
+    """Mixtures with a column `pool` if there is a token index. Errors: it lacks a domain."""
     if index is None:
         return mixtures
     known = pools(index, share)

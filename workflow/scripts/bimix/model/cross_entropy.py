@@ -30,9 +30,7 @@ def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor,
 def whole_shares(
     hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor, owners: Tensor, domains: int
 ) -> tuple[Tensor, Tensor]:
-    """The shares (domains,) of rows of n / rows tokens with the domains `owners` (rows,), and every
-    token's loss (rows, n / rows), without gradient.
-    """
+    """Parts (domains,) of the mean loss by `owners` (rows,), and losses (rows, n / rows)."""
     losses = whole_loss(hidden, weight, padding, targets, reduction="none").view(len(owners), -1)
     return sum_by_domain(losses.sum(1), owners, domains) / losses.numel(), losses.detach()
 

@@ -111,9 +111,7 @@ def continue_batch(
 
 @dataclass
 class State:
-    """The state of a batch: `keys` and `values` of each layer (batch, heads, room, head width), the
-    last `tokens` (batch,) and their `positions` (batch,).
-    """
+    """A batch: `keys`, `values` (batch, heads, room, width), `tokens` and `positions` (batch,)."""
 
     model: Transformer
     keys: list[Tensor]
@@ -187,9 +185,7 @@ def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
 def negative_log_likelihoods(
     model: Transformer, pairs: Sequence[Pair], batches: Iterable[Sequence[int]]
 ) -> Iterator[tuple[int, float]]:
-    """Yield (position, nats) of each of the `pairs` whose positions are in `batches`: the summed
-    -log p of the continuation's tokens after the prompt.
-    """
+    """Yield (position, nats) of `pairs` in `batches`: -log p of the continuation, summed."""
     for batch in batches:
         sums = score_batch(model, [pairs[position] for position in batch])
         yield from zip(batch, sums, strict=True)

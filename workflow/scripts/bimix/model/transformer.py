@@ -166,9 +166,7 @@ class Transformer(nn.Module):
         return F.linear(self.hidden(tokens), self.embedding.weight[: self.shape.vocabulary])
 
     def padding(self) -> Tensor:
-        """Bias of the logits (padded vocabulary,): 0 for ids, minus infinity for padding. Computed
-        from the shape: wrappers would synchronise a buffer.
-        """
+        """Bias of the logits: 0 for ids, -inf for padding; no buffer, which wrappers would send."""
         weight = self.embedding.weight
         real, padded = self.shape.vocabulary, self.shape.padded_vocabulary
         return F.pad(weight.new_zeros(real), (0, padded - real), value=-torch.inf)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.names import check_weights
 from bimix.observations.metrics import losses_only
 
 
@@ -36,22 +37,10 @@ def of_losses(weights: Mapping[str, float] | None, table: pl.DataFrame) -> dict[
 
     Errors: those of `check_weights`.
     """
-    check_weights(weights, table)
+    check_weights(weights or {}, table["domain"].unique(maintain_order=True).to_list())
     domains = set(losses_only(table)["domain"].unique())
     kept = {name: weight for name, weight in (weights or {}).items() if name in domains}
     return kept if any(kept.values()) else {}
-
-
-def check_weights(weights: Mapping[str, float] | None, losses: pl.DataFrame) -> None:
-    """Errors: a weight of a domain without losses, no weight above 0."""
-    if not weights:
-        return
-    known = losses["domain"].unique(maintain_order=True).to_list()
-    strange = [name for name in weights if name not in known]
-    if strange:
-        raise InputError(f"the weights name {strange[0]!r}, which has no losses: {', '.join(known)} have.")
-    if not any(weights.values()):
-        raise InputError("all weights are 0: give at least one domain a weight above 0.")
 
 
 def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> pl.DataFrame:
@@ -60,7 +49,7 @@ def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = N
     `losses`: mixture, step, domain, loss; without `weights` all domains have equal weights. Errors:
     an evaluation without a domain that others have; a weight of no domain.
     """
-    check_weights(weights, losses)
+    check_weights(weights or {}, losses["domain"].unique(maintain_order=True).to_list())
     domains = losses["domain"].n_unique()
     table = losses.group_by("mixture", "step", maintain_order=True).agg(
         average_loss(weights), pl.col("domain").n_unique().alias("domains")

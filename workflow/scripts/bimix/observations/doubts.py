@@ -1,6 +1,4 @@
-"""Checks for valid input that is probably wrong and would change the result unnoticed: misspelt
-domain names, perplexities, outliers among the losses.
-"""
+"""Checks for valid input that is probably wrong: misspelt names, perplexities, outliers."""
 
 from collections.abc import Collection
 from itertools import combinations

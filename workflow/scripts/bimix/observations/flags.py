@@ -14,12 +14,8 @@ def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: b
     if prior:
         add_priors(parser)
     if held_out:
-        parser.add_argument(
-            "--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses of held-out groups"
-        )
-        parser.add_argument(
-            "--held-out-mixtures", type=Path, nargs="*", default=[], help="of the same groups, in the same order"
-        )
+        parser.add_argument("--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses held out")
+        parser.add_argument("--held-out-mixtures", type=Path, nargs="*", default=[], help="of the same groups")
     add_allowed(parser)
 
 

@@ -38,9 +38,7 @@ def read_groups(given: str | Path, domains: Sequence[str]) -> Groups:
             raise InputError(f"{file}: the groups name {name!r}, which no mixture trains on: {', '.join(domains)}.")
         named = isinstance(groups, list) and all(one is None or isinstance(one, str) for one in groups)
         if not named or not 1 <= len(groups) <= KINDS:
-            raise InputError(
-                f"{file}: the groups of {name!r} are {groups!r}: they must be [source, topic], of names or null."
-            )
+            raise InputError(f"{file}: the groups of {name!r} are {groups!r}: it takes [source, topic], names or null.")
     return by_name(domains) | found
 
 

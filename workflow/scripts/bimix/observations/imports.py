@@ -161,9 +161,7 @@ def losses_of(
             # wandb counts its calls in `_step`; a column `step` is the training's own
             differ = [one for one in steps[1:] if row.cells.get(one) not in (None, "", row.cells.get(step))]
             if differ and said is not None:
-                sentence = (
-                    f"of the columns {step} and {differ[0]}, which differ, {step} is taken; --step names another."
-                )
+                sentence = f"of the columns {step} and {differ[0]}, which differ, {step} counts; --step names another."
                 said.setdefault(sentence, row.place)
             at = as_step(step if step.isdecimal() else row.cells.get(step), f"{row.place}, {step!r}")
             yield Loss(str(name), at, domain, as_loss(value, here), here)
@@ -267,9 +265,7 @@ def joined(
 
 
 def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
-    """A remark where evaluations lack the loss of a domain that others have, by an empty cell or a
-    missing row. `kept`: losses by run, step and domain.
-    """
+    """A remark where evaluations lack a domain's loss; `kept`: by run, step and domain."""
     domains, of = dict.fromkeys(key[-1] for key in kept), defaultdict(dict)
     for key, loss in kept.items():
         of[key[:-1]][key[-1]] = loss
@@ -284,9 +280,7 @@ def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
 
 
 def read_runs(path: Path) -> dict[str, dict]:
-    """{run: {mixture, and seed and parameters if the table has them}}. Errors: a missing column, an
-    empty cell, a run twice.
-    """
+    """{run: {mixture, seed, parameters}}. Errors: no such column, an empty cell, a run twice."""
     table = read_table(path)
     columns = [column for column in RUNS if column in table.columns]
     if not {"run", "mixture"} <= set(columns):

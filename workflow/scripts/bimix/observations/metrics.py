@@ -92,9 +92,7 @@ def with_metrics(
     found = tidy.join(of_runs, on=keys, how="left", maintain_order="left")
     for row in found.filter(pl.col("known").is_null()).head(1).iter_rows(named=True):
         at = f" at step {row['step']}" if "step" in keys else ""
-        raise InputError(
-            f"{place(name, row)}: mixture {row['mixture']!r} has a metric and no losses{at} in {losses_name}."
-        )
+        raise InputError(f"{place(name, row)}: mixture {row['mixture']!r} has metrics, no losses{at} in {losses_name}.")
     columns = [column for column in losses.columns if column in found.columns]
     types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
     found = found.select(columns).cast(types).with_columns(metric=pl.lit(True))

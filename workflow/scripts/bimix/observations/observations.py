@@ -78,9 +78,7 @@ class Observations:
         return by_name(self.domains) if self.sources is None else self.sources
 
     def groups(self) -> list["Observations"]:
-        """Losses and metrics separately: laws share numbers across loss domains within one group
-        only, since a noisy metric says nothing about a loss.
-        """
+        """Losses and metrics apart: laws share numbers within one only, as metrics are noisy."""
         of_metrics = np.isin(self.loss_domains, self.metrics)
         if of_metrics.all() or not of_metrics.any():
             return [self]

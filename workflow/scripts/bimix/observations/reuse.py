@@ -82,9 +82,7 @@ def of_runs(runs: Sequence[Path], name: str) -> Pair:
         if recipe is None:
             recipe, texts = own, digests
         if own != recipe or any(texts.get(key) != one for key, one in digests.items() if key.startswith("validation.")):
-            raise InputError(
-                f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse runs of one kind."
-            )
+            raise InputError(f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse one kind.")
         measured = check(path.with_name("losses.parquet"))
         files[str(measured)] = digest_file(measured)
         table = read_table(measured)
@@ -112,9 +110,7 @@ def checked_map(given: Mapping[str, object]) -> Map:
         ):
             raise InputError(f"--map: {name!r} is {parts!r}: name a domain, or domains with their shares of its text.")
         if abs(sum(parts.values()) - 1) > 1e-3:
-            raise InputError(
-                f"--map: the shares of the parts of {name!r} sum to {sum(parts.values()):.6g}: they must sum to 1."
-            )
+            raise InputError(f"--map: the shares of the parts of {name!r} sum to {sum(parts.values()):.6g}, not to 1.")
         found[name] = {part: share / sum(parts.values()) for part, share in parts.items()}
     return found
 
@@ -168,9 +164,7 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
         kept.append(pair)
     names = [pair.name for pair in kept]
     if len(set(names)) < len(names):
-        raise InputError(
-            f"two sources are called {next(n for n in names if names.count(n) > 1)!r}: put them into folders of their own."
-        )
+        raise InputError(f"two sources are called {next(n for n in names if names.count(n) > 1)!r}: rename a folder.")
     tables = []
     for what in ("losses", "mixtures"):
         parts = [getattr(pair, what).with_columns(source=pl.lit(pair.name)) for pair in kept]
@@ -204,9 +198,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
                 " (`tokenizer: {file: ...}`), or give tables of losses in the new nats."
             )
         if differ:
-            raise InputError(
-                f"{pair.name}: {', '.join(differ)} of its runs differ: only runs of one recipe can be joined."
-            )
+            raise InputError(f"{pair.name}: {', '.join(differ)} of its runs differ: one recipe alone can be joined.")
     both = {key: one for key, one in pair.texts.items() if key in first.texts and one != first.texts[key]}
     other = sorted(key.partition(".")[2] for key in both if key.startswith("validation."))
     if other:
@@ -214,9 +206,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         said.append(f"{pair.name}: the losses on {', '.join(other)} are left out: the held-out text is another now.")
     refiltered = sorted(key.partition(".")[2] for key in both if key.startswith("train."))
     if refiltered:
-        said.append(
-            f"{pair.name}: the text of {', '.join(refiltered)} has changed: its runs count as if on the new one."
-        )
+        said.append(f"{pair.name}: the text of {', '.join(refiltered)} has changed: its runs count as on the new one.")
     if ("parameters" in first.losses.columns) != ("parameters" in losses.columns):
         raise InputError(f"{pair.name}: one of the tables of losses has a column parameters, and the other has not.")
     losses = losses.filter(pl.col("step").is_in(first.losses["step"].unique().to_list()))
@@ -224,13 +214,9 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
     lacking = sorted(set(losses["domain"].unique()) - known)
     losses = losses.filter(pl.col("domain").is_in(list(known)))
     if lacking and losses.height:
-        said.append(
-            f"{pair.name}: the losses on {', '.join(lacking)} are left out: {first.name} has none on that text."
-        )
+        said.append(f"{pair.name}: the losses on {', '.join(lacking)} are left out: {first.name} has none on it.")
     if not losses.height:
-        raise InputError(
-            f"{pair.name}: it has no loss at a step and on a domain that {first.name} has: nothing can be joined."
-        )
+        raise InputError(f"{pair.name}: it has no loss at a step and on a domain of {first.name}: nothing joins.")
     if "tokens" in first.losses.columns and "tokens" not in losses.columns:
         losses = losses.join(first.losses.group_by("step").agg(pl.col("tokens").max()), on="step", how="left")
         said.append(f"{pair.name}: it has no column tokens: its runs count as long as those of {first.name}.")
@@ -250,9 +236,7 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
 
 
 def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:
-    """How far a source's log losses are below the first's in mixtures that both ran, by loss
-    domain, shrunk to the mean; and the number of these mixtures.
-    """
+    """By loss domain, how far a source's log losses are below, of shared mixtures; their number."""
     ours, theirs = by_mixture(first.mixtures), by_mixture(pair.mixtures)
     same = {
         other: name

@@ -1,6 +1,4 @@
-"""A user's two tables, losses and mixtures: wide tables, with one column for each domain or
-mixture, are made tidy; then their rows are checked.
-"""
+"""A user's two tables, losses and mixtures: wide ones are made tidy, then rows are checked."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -47,9 +45,7 @@ def by_mixture(table: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
-    """mixture, domain, proportion from these columns, from mixture and one column per domain, or
-    from domain and one column per mixture. Errors: other columns.
-    """
+    """Tidy mixtures; a wide table has a column per domain or mixture. Errors: other columns."""
     table = numbered(renamed(table, name), name)
     columns = [column for column in table.columns if column != ROW]
     if {"mixture", "domain", "proportion"} <= set(columns):

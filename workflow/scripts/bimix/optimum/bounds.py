@@ -33,9 +33,7 @@ def feasible_bounds(
     for bounds, array, what in ((lower or {}, low, "lower"), (upper or {}, high, "upper")):
         for domain, value in bounds.items():
             if domain not in domains:
-                raise InputError(
-                    f"the {what} bounds name {domain!r}, which the law does not know: its domains are {', '.join(domains)}."
-                )
+                raise InputError(f"the {what} bounds name {domain!r}, unknown to the law: it has {', '.join(domains)}.")
             if what == "upper" and 0 < value < LEAST_SHARE:
                 raise InputError(
                     f"the upper bound of {domain} is {value:g}: no run could hold so little of it; give 0, or"
@@ -53,13 +51,9 @@ def feasible_bounds(
             f"the lower bound of {domains[j]} is {low[j]:.6g} and its upper bound {high[j]:.6g}{reason}: the lower one must not be above."
         )
     if low.sum() > 1 + 1e-12:
-        raise InputError(
-            f"the lower bounds sum to {low.sum():.6g}: no mixture can hold more than 1; lower some of them."
-        )
+        raise InputError(f"the lower bounds sum to {low.sum():.6g}: no mixture holds more than 1; lower some of them.")
     if high.sum() < 1 - 1e-12:
-        raise InputError(
-            f"the upper bounds sum to {high.sum():.6g}{reason}: no mixture can reach 1; raise some of them."
-        )
+        raise InputError(f"the upper bounds sum to {high.sum():.6g}{reason}: no mixture reaches 1; raise some of them.")
     return low, high
 
 

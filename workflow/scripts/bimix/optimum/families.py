@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from bimix.errors import InputError
+from bimix.names import check_weights
 
 Families = Mapping[str, Sequence[str]]
 
@@ -15,9 +16,7 @@ def checked(families: Families, known: Sequence[str]) -> None:
             raise InputError(f"the family {family!r} has no domains: name some, or take it out.")
         for domain in members:
             if domain not in known:
-                raise InputError(
-                    f"the family {family!r} names {domain!r}, whose loss is not known: there are {', '.join(known)}."
-                )
+                raise InputError(f"the family {family!r} names {domain!r}, of no known loss: {', '.join(known)}.")
             if domain in of:
                 raise InputError(f"{domain!r} is in the families {of[domain]!r} and {family!r}: leave it in one.")
             of[domain] = family
@@ -32,10 +31,6 @@ def by_domain(weights: Mapping[str, float], families: Families) -> dict[str, flo
     """
     if not families:
         return dict(weights)
-    strange = [name for name in weights if name not in families]
-    if strange:
-        raise InputError(f"the weights name {strange[0]!r}, which is no family: there are {', '.join(families)}.")
-    if weights and not any(weights.values()):
-        raise InputError("all target weights are 0: give at least one family a weight above 0.")
+    check_weights(weights, list(families), "family")
     given = weights or dict.fromkeys(families, 1.0)
     return {domain: given.get(name, 0.0) / len(members) for name, members in families.items() for domain in members}

@@ -76,9 +76,7 @@ class Goal:
         return tuple(sum(ones) for ones in zip(*found, strict=True))
 
     def _rows(self) -> np.ndarray:
-        """Weights (p, d) of the losses in each part: a mean of ratios to the reference's losses, or
-        the ratio to the largest allowed loss.
-        """
+        """Weights (p, d) of losses in each part: mean ratios to the reference's, or to limits."""
         rows = np.zeros((len(self.parts), len(self.names)))
         if self.held:
             return np.diag(1 / (self.before * self.objective.limits(self.fitted, self.held) * (1 + HELD)))

@@ -90,9 +90,7 @@ def _refits(fitted: dict, samples: list[tuple]) -> list[dict]:
 
 @dataclass(frozen=True)
 class Shortened:
-    """A law's predictions of the runs' last step from a fit to earlier evaluations only: `distance`
-    is log(last step / last fitted step), losses are (n, d).
-    """
+    """Predictions of the last step by earlier evaluations; `distance` is in log(step)."""
 
     distance: float
     losses: np.ndarray
@@ -145,9 +143,7 @@ class LeftOut:
         )
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
-        """The same for the average by weights (d,), over the runs in which every weighted loss was
-        observed; NaN with fewer than two such runs.
-        """
+        """The same for the average by weights (d,) over complete runs; NaN of fewer than two."""
         errors = np.log(average(self.observed, target) / average(self.predicted, target))
         errors = errors[np.isfinite(errors)]
         if len(errors) < 2:
@@ -275,9 +271,7 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
 def enough(observed: Observations) -> int:
     """The number of runs. Errors: fewer than three, which are too few to leave out or resample."""
     if (n := len(observed.mixtures)) < 3:
-        raise InputError(
-            f"the law was fitted to {n} mixtures: intervals need three or more, since they come from drawing among runs."
-        )
+        raise InputError(f"the law was fitted to {n} mixtures: intervals, which draw among runs, need three or more.")
     return n
 
 

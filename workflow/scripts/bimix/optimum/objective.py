@@ -10,6 +10,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.fitted import at_run, predict
 from bimix.mixtures.mixture import read_proportions
+from bimix.names import check_weights
 from bimix.optimum.families import by_domain, checked
 from bimix.tables import parsed_json, read_json
 
@@ -261,15 +262,8 @@ def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray
     if not weights:
         check_one_unit(fitted)
         return np.ones(len(names))
-    strange = [name for name in weights if name not in names]
-    if strange:
-        raise InputError(
-            f"the weights name {strange[0]!r}, whose loss the law does not predict: it knows {', '.join(names)}."
-        )
-    target = np.array([float(weights.get(name, 0.0)) for name in names])
-    if not target.sum() > 0:
-        raise InputError("all target weights are 0: give at least one loss domain a weight above 0.")
-    return target
+    check_weights(weights, names)
+    return np.array([float(weights.get(name, 0.0)) for name in names])
 
 
 def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -1,6 +1,4 @@
-"""The optimum of a fitted law at a step by an objective (paper Sec. 6.3): by a convex program where
-the law's losses are convex, else by search.
-"""
+"""The optimum of a fitted law (paper Sec. 6.3): a convex program, or by search."""
 
 import argparse
 from collections.abc import Callable, Mapping
@@ -218,9 +216,7 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
 
 
 def _simulated(goal: Goal, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None) -> np.ndarray:
-    """The mean (m,) of the best simulated mixtures that satisfy the constraints; the best of them
-    where the mean violates one. Errors: none satisfies them.
-    """
+    """The mean (m,) of the best simulated feasible mixtures, or the best. Errors: there is none."""
     fitted = goal.fitted
     # Without tokens, around the shares whose draws have the mean of the fitted mixtures.
     centre = mean_seen(fitted) ** (1 / TEMPERATURE) if tokens is None else token_shares(fitted, tokens)

@@ -91,9 +91,7 @@ def weights_of(text: str, families: Mapping[str, Sequence[str]], fitted: dict) -
     checked(families, fitted["loss_domains"])
     if text not in families and text not in fitted["loss_domains"]:
         known = [*families, *fitted["loss_domains"]]
-        raise InputError(
-            f"--between names {text!r}, which is no family and no loss domain: there are {', '.join(known)}."
-        )
+        raise InputError(f"--between names {text!r}, no family and no loss domain: there are {', '.join(known)}.")
     return dict.fromkeys(families.get(text, [text]), 1.0)
 
 

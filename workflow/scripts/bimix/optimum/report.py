@@ -158,9 +158,7 @@ def report(
 
 
 def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:
-    """The lines to print about an optimum: its average loss, the report if `reported` is given,
-    undefined losses, each domain's share.
-    """
+    """The printed lines on an optimum: average loss, the report, undefined losses, shares."""
     fitted, step, shares = sought.fitted, sought.step, found.shares
     losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
     weights = sought.objective.domain_weights()

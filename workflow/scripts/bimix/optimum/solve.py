@@ -211,9 +211,7 @@ def interior(lower: np.ndarray, upper: np.ndarray, rows: np.ndarray, sums: np.nd
     if found.status != 0:
         raise InputError(NO_MIXTURE)
     if len(rows) < m and (span > 0).any() and found.x[m] < 1e-9:
-        raise InputError(
-            "the marginals and the bounds together leave some domain one share: give that as its lower and its upper bound."
-        )
+        raise InputError("the marginals and the bounds together leave some domain one share: give that as its bounds.")
     r = found.x[:m]
     return np.clip(r + rows.T @ (sums - rows @ r), lower, upper)  # the rows are orthonormal
 

@@ -1,6 +1,4 @@
-"""Checks SLURM job arrays before the first job, because of two bugs of the executor plugin 2.8, one
-of which makes a call wait for ever.
-"""
+"""Checks SLURM job arrays first: the executor plugin 2.8 may wait for ever or mix resources."""
 
 from bimix.errors import InputError
 

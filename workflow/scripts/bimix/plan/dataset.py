@@ -176,9 +176,7 @@ class Dataset:
         return self.runs("compare", downstream["model"]) if downstream else []
 
     def fit(self, mixture: str) -> Fit | None:
-        """The fit of an optimum; None for another mixture. Errors: the swarm is missing or too
-        small for the law; the law is for one size only.
-        """
+        """The fit of an optimum, or None. Errors: a lacking or small swarm; a law of one size."""
         if not is_optimum(mixture):
             return None
         law, optimum = mixture.removesuffix("_swarm"), self.block["optimum"]

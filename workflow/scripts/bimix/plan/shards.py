@@ -86,9 +86,7 @@ class Shards:
         return [chosen.split, chosen.domain, *map(masked, far), *own, *self.versions(chosen)]
 
     def threads(self, shard: str) -> int:
-        """Threads of the job that reads a shard: 1 for few bytes, so that small shards run in
-        parallel; 2 for many or unknown bytes, as of remote files.
-        """
+        """Threads of a shard's job: 1 for few bytes, run in parallel; 2 for many or unknown."""
         chosen = self.by_name[shard]
         harvested = self.dataset.block["corpus"].get("harvest", {})
         if chosen.domain in harvested:

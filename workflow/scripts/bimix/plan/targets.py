@@ -1,6 +1,4 @@
-"""Everything that a dataset's run makes, and what a file may have been meant to be that no rule
-makes. Paths are relative to the folder of `results`.
-"""
+"""Everything that a dataset's run makes, and which file a name of none may have meant."""
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches

@@ -98,9 +98,7 @@ def read_indices(folder: Path, found: Findings) -> Indices:
             index = read_table(path).select(INDEX)
             for name, kind in index.schema.items():
                 if kind.is_integer() != (name in COUNTED) or index[name].null_count():
-                    raise InputError(
-                        f"{path}: its column {name!r} has lost values, or has {kind}: index the tokens again."
-                    )
+                    raise InputError(f"{path}: column {name!r} lacks values, or has {kind}: index the tokens again.")
             indices[split] = index
     return indices if len(indices) == 2 else None
 

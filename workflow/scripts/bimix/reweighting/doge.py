@@ -33,9 +33,7 @@ BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the block
 
 @dataclass(frozen=True)
 class Mix:
-    """The mix that domains are compared with: `rows` per update, from the domains of a store in
-    turn, in an order that depends on the seed alone.
-    """
+    """The mix to score against: `rows` per update, of the domains in turn, by the seed alone."""
 
     store: RowStore | Part
     rows: int
@@ -174,9 +172,7 @@ class Doge:
         return total, torch.linalg.vector_norm(way)
 
     def read_mix(self, step: int) -> tuple[Tensor, list[int]]:
-        """The rows of the mix at update `step`, on the device, and how many; none in processes that
-        do not have its gradient.
-        """
+        """The mix's rows at update `step`, and how many; none in processes without its gradient."""
         session = self.learner.session
         if len(self.numbers) == len(self.domains):
             return torch.empty(0), []
@@ -184,9 +180,7 @@ class Doge:
         return to_device(rows, session.accelerator.device), [len(rows)]
 
     def add_gradients(self, rows: Tensor, counts: list[int], first: int) -> Tensor:
-        """Add the gradients of the mean losses of consecutive `counts` of `rows`, from gradient
-        `first` on; return these losses.
-        """
+        """Add gradients of the mean losses of consecutive `counts` of `rows`; return the losses."""
         plain, device = self.learner.plain, self.gradients.device
         parameters = list(plain.parameters())
         sizes = [weight.numel() for weight in parameters]

@@ -40,9 +40,7 @@ def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float
 
 
 def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
-    """Loss weight of a row of each domain (m,), given the batch's `rows` (m,); over the batch they
-    sum to one.
-    """
+    """Loss weights (m,) of a row by domain, given a batch's `rows` (m,): its sum is one."""
     return weights / (weights * rows).sum()
 
 

@@ -14,8 +14,7 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import asked_at, fit
 from bimix.laws.table import LAWS
-from bimix.observations.flags import add_allowed, add_priors
-from bimix.observations.observations import read_observations
+from bimix.observations.flags import add_tables, read_tables
 from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
 from bimix.optimum.intervals import left_out
@@ -42,37 +41,24 @@ ROUNDS = {
 
 def add_search(parser: argparse.ArgumentParser) -> None:
     """Add what says what was measured and what is sought, to be read by `read_search`."""
-    parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss of the runs")
-    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion of the runs")
-    add_priors(parser)
+    add_tables(parser)
     parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
-    parser.add_argument(
-        "--asked", type=Path, nargs="?", help="JSON of parameters and tokens that a law over sizes is read at"
-    )
-    add_allowed(parser)
-    parser.add_argument(
-        "--distance", type=float, default=DISTANCE, help="total variation from all runs, at least (%(default)s)"
-    )
+    parser.add_argument("--asked", type=Path, nargs="?", help="JSON of parameters and tokens of a law over sizes")
+    parser.add_argument("--distance", type=float, default=DISTANCE, help="least distance from runs (%(default)s)")
     parser.add_argument(
         "--least",
         type=float,
         default=0.0,
         help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
     )
-    parser.add_argument(
-        "--noise", type=float, help="of a run's log objective; without it that of further seeds, if any"
-    )
+    parser.add_argument("--noise", type=float, help="of a run's log objective; else that of further seeds, if any")
 
 
 def read_search(options: argparse.Namespace) -> Search:
     """The posterior of the runs, by the flags."""
-    observed = once(
-        read_observations(
-            options.losses, options.mixtures, options.prior, options.allow_unmeasured, options.domain_groups
-        )
-    )
+    observed = once(read_tables(options))
     fitted = fit(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))

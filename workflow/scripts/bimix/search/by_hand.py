@@ -72,12 +72,8 @@ def allowed(epochs: Iterable[float], most: float | None) -> list[float]:
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add what rules by hand are made by, next to bounds and prior, for `Wanted.of`."""
-    parser.add_argument(
-        "--hand", nargs="+", type=float, default=EPOCHS, help="epochs of wanted domains, in rules by hand"
-    )
-    parser.add_argument(
-        "--rest", nargs="?", type=Path, help="mixture.json whose shares the rest has in these; without it the tokens'"
-    )
+    parser.add_argument("--hand", nargs="+", type=float, default=EPOCHS, help="epochs of wanted domains, by hand")
+    parser.add_argument("--rest", nargs="?", type=Path, help="mixture.json whose shares the rest has; else the tokens'")
 
 
 @dataclass(frozen=True)

@@ -59,9 +59,7 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list
     """
     models = asked.models or (None,)
     if len(models) > 1 and not np.isfinite(asked.budget):
-        raise InputError(
-            "--models has several sizes, and without --budget the largest would be the most informative: name one."
-        )
+        raise InputError("--models has several sizes, and without --budget the largest would always win: name one.")
     if asked.count is None and not np.isfinite(asked.budget):
         raise InputError("neither --count nor --budget says how many runs are to be proposed: give one of them.")
     costs = np.array([1.0 if one is None else one.flops for one in models])

@@ -11,8 +11,9 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import fit
 from bimix.laws.transfer import own_domains
+from bimix.observations.flags import read_tables
 from bimix.observations.groups import by_name, read_groups, spread_of
-from bimix.observations.observations import Observations, proportions_of, read_observations
+from bimix.observations.observations import Observations, proportions_of
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
@@ -75,9 +76,7 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
     run_tokens = options.run_tokens or (large and large.tokens)
     observed = fitted = form = noise = None
     if options.losses:
-        observed = read_observations(
-            options.losses, options.mixtures, options.prior, options.allow_unmeasured, options.domain_groups
-        )
+        observed = read_tables(options)
         domains, loss_domains, fitted = observed.domains, observed.loss_domains, fit("transfer", observed)
         at, form = fitted_numbers(fitted, own_domains(observed)), form_of(fitted["coefficients"])
         known = noise_between(read_table(options.losses), Criterion("", weights=objective.domain_weights()))
@@ -130,9 +129,7 @@ def _refuse(options: argparse.Namespace) -> None:
 def _bounds(options, domains, tokens, run_tokens):
     epochs = options.max_epochs
     if epochs not in (None, np.inf) and (tokens is None or run_tokens is None):
-        raise InputError(
-            "--max-epochs needs --tokens, and the tokens of the large run: --run-tokens, --large, or losses with tokens."
-        )
+        raise InputError("--max-epochs needs --tokens, and a run's: --run-tokens, --large, or losses with tokens.")
     if epochs is not None:
         note_unlimited({"law": "transfer", "domains": domains}, tokens, run_tokens)
     lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))

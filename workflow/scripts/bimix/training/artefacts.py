@@ -110,9 +110,7 @@ def check(path: Path) -> Path:
     except InputError:
         raise
     except (ValueError, AttributeError) as error:
-        raise InputError(
-            f"{report} is damaged ({error}); delete it to have it put back from the run's state."
-        ) from error
+        raise InputError(f"{report} is damaged ({error}); delete it, and the run's state puts it back.") from error
     check_digest(path, expected, report)
     return path
 

@@ -229,9 +229,7 @@ def save(folder: Path, state: dict) -> None:
         with replacing(path, vouched=False) as temporary:  # the archive has checksums of its own
             torch.save(state, temporary)
     except (OSError, RuntimeError) as error:  # torch's own writer turns a full disk into a RuntimeError
-        raise InputError(
-            f"{path} cannot be written ({error}); make room and start again from the checkpoint before it."
-        ) from error
+        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
     for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
         old.unlink()
 
@@ -282,13 +280,9 @@ def choose(folder: Path) -> tuple[dict | None, tuple[str, str] | None, list[str]
         except Damaged as error:
             aside.mkdir(exist_ok=True)
             os.replace(path, aside / path.name)
-            complaints.append(
-                f"{path} is damaged ({error}) and was moved to {aside}; the checkpoint before it is used."
-            )
+            complaints.append(f"{path} is damaged ({error}) and was moved to {aside}; the one before it is used.")
         except Exception as error:  # what the file system or torch.load gives, of bytes that may well be good
-            complaints.append(
-                f"{path} cannot be read ({type(error).__name__}: {error}); the checkpoint before it is used."
-            )
+            complaints.append(f"{path} cannot be read ({type(error).__name__}: {error}); the one before it is used.")
     bad = len(list(folder.glob("step-*.pt"))) + len(list(aside.glob("step-*.pt")))
     if bad:
         raise InputError(
@@ -330,7 +324,5 @@ def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
     except (SafetensorError, OSError) as error:
         raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{path} does not say the shape of its model in its metadata; give a file of pretrain_model.py."
-        ) from error
+        raise InputError(f"{path} has no shape in its metadata; give a file of pretrain_model.py.") from error
     return weights, shape

@@ -23,9 +23,7 @@ def called(*flags: str) -> str:
     try:
         done = subprocess.run(["nvidia-smi", *flags], capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise InputError(
-            "GPUs are requested but there is no nvidia-smi; install the driver or train on the CPU."
-        ) from None
+        raise InputError("GPUs are requested, and there is no nvidia-smi; install a driver or train on CPUs.") from None
     if done.returncode:
         raise InputError(f"nvidia-smi failed: {(done.stderr or done.stdout).strip()}")
     return done.stdout

@@ -174,9 +174,7 @@ def resume(session: Session, folder: Path) -> dict | None:
             state = checkpoints.load(folder / name, checksum, checkpoints.PATIENCE)
     steps = gather_object([0 if state is None else state["step"]])
     if len(set(steps)) > 1:
-        raise InputError(
-            f"The processes would go on from different updates ({', '.join(map(str, steps))}); start again."
-        )
+        raise InputError(f"Processes would go on from different updates ({', '.join(map(str, steps))}); start again.")
     return state
 
 

@@ -87,9 +87,7 @@ def open_rows(path: str, dtype: str, rows: int) -> np.ndarray:
     # rows of 2 kB are read at random: the kernel would read ahead 128 kB for each
     mapped.madvise(mmap.MADV_RANDOM)
     if len(mapped) % (rows * kind.itemsize):
-        raise InputError(
-            f"{path} holds {len(mapped)} bytes, which do not make {rows} rows of {kind.name}; tokenise its shard again."
-        )
+        raise InputError(f"{path} holds {len(mapped)} bytes, not {rows} rows of {kind.name}; tokenise its shard again.")
     return np.frombuffer(mapped, dtype=kind).reshape(rows, -1)
 
 
@@ -174,7 +172,5 @@ def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, voca
             f" tokenise its shard again."
         )
     if largest >= vocabulary:
-        raise InputError(
-            f"{path} holds the id {largest}, but the tokenizer has {vocabulary} ids only; tokenise its shard again."
-        )
+        raise InputError(f"{path} holds the id {largest}, but there are {vocabulary} ids; tokenise its shard again.")
     return size

@@ -236,9 +236,7 @@ def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
 
 
 def picked(plain: np.ndarray, signed: np.ndarray, runs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The ridge index (d,) and the use of a signed term (d,) with the least error of each loss
-    domain, from errors (ridges, d) without and with the term.
-    """
+    """Ridge index (d,) and signed term (d,) of the least errors (ridges, d) without and with it."""
     logs = _weighed(np.log(np.maximum(np.concatenate([plain, signed]), 1e-300)), runs)
     logs[len(plain) :] -= np.log(max(1 - COST / runs, 1e-300))
     best = np.where(np.isnan(logs), np.inf, logs).argmin(axis=0)

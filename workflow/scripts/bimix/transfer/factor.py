@@ -26,9 +26,7 @@ class Factor(NamedTuple):
     b: np.ndarray  # (d, m), 0 or more
 
     def levels(self, shares: np.ndarray, straight: np.ndarray | None = None) -> np.ndarray:
-        """log F (n, d) at shares (n, m), NaN where a mixture has no domain that helps a loss; t
-        acts on the shares `straight` if given.
-        """
+        """log F (n, d) at shares (n, m), NaN where nothing helps a loss; t acts on `straight`."""
         with np.errstate(divide="ignore"):
             powers = np.exp(self.g[:, None, None] * np.log(shares))
             sums = powers @ self.k.transpose(0, 2, 1)
@@ -59,9 +57,7 @@ class Factor(NamedTuple):
 
 
 def read(coefficients: dict, domains: list[str]) -> Factor:
-    """The factor from a fitted law's coefficients; a loss domain with fewer terms than others, such
-    as a metric among losses, is padded with terms of height 0.
-    """
+    """The factor from a law's coefficients; missing terms of a loss domain have height 0."""
     table = list(coefficients.values())
     none = dict.fromkeys(domains, 0.0)
     most = max(len(values["terms"]) for values in table)

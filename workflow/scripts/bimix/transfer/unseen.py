@@ -25,9 +25,7 @@ def unseen(fitted: dict) -> list[str]:
 
 
 def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
-    """Standard deviations (n, d) of log losses at shares (n, m) and a step from `unseen` domains; 0
-    for other laws, and for mixtures without such domains.
-    """
+    """Deviations (n, d) of log losses at shares (n, m) from `unseen` domains, 0 without any."""
     names, domains = unseen(fitted) if fitted["law"] == "transfer" else [], fitted["domains"]
     if not names:
         return np.zeros((len(shares), len(fitted["loss_domains"])))
