@@ -78,6 +78,8 @@ def test_mixtures_across_may_be_called_as_columns_and_lines_not_utf_8_are_named(
     # a line that is not utf 8 is named
     (tmp_path / "m.csv").write_bytes("mixture,domain,proportion\na,web,0.5\na,caf\xe9,0.5\n".encode("latin-1"))
     refused(r"m\.csv, line 3 is not UTF-8 \(near 'a,café,0\.5'\)", read_mixtures, tmp_path / "m.csv")
+    (tmp_path / "m.csv").write_bytes("mixture,caf\xe9\na,1\n".encode("latin-1"))
+    refused(r"m\.csv, line 1 is not UTF-8 \(near 'mixture,café'\)", read_mixtures, tmp_path / "m.csv")
 
 
 def test_a_parquet_file_is_not_read_before_its_rows_are_counted(tmp_path):
@@ -107,6 +109,14 @@ WRONG = [
     ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "column 'Web' is no domain of the mixtures, which are web"),
     ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
     (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
+    ("mixture,step,web,code\n7,10,x,2\n", WIDE_MIXTURES, "l.csv: column 'web' holds no numbers: take it out, or write"),
+    # row numbers in a column without a name
+    (
+        f",{WIDE_LOSSES}".replace("\n", "\n0,"),
+        f",{WIDE_MIXTURES}".replace("\n", "\n0,"),
+        "l.csv: column '' is no domain",
+    ),
+    ("mixture,step,web,code\n7,10,3,2\ntwo,10,3,5,4\n", WIDE_MIXTURES, "l.csv, line 3 has 5 cells, and the header 4: "),
     # the line of the file, also where a table was wide or lines are blank
     (WIDE_LOSSES, "mixture,web,code\n7,0.25,0.75\n\ntwo,1,1\n", "m.csv, line 4 and on: the proportions of mixture"),
     ("mixture,step,web,code\n7,10,3,2\ntwo,10,-1,4\n", WIDE_MIXTURES, "l.csv, line 3 (mixture 'two', step 10, domain"),

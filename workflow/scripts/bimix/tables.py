@@ -52,6 +52,7 @@ def read_table(path: Path | str) -> pl.DataFrame:
         )
     except (pl.exceptions.PolarsError, OSError) as error:
         check_utf8(path)
+        _check_cells(path)
         raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error
 
 
@@ -73,6 +74,21 @@ def check_utf8(path: Path) -> None:
                 raise InputError(
                     f"{path}, line {number} is not UTF-8 (near {shown!r}): save the table as UTF-8; it may be latin-1."
                 ) from error
+
+
+def _check_cells(path: Path) -> None:
+    """Errors: a line of a text file has more cells than the header, with its number."""
+    if path.suffix not in TEXTS:
+        return
+    with path.open(encoding="utf-8-sig", newline="") as text:
+        rows = csv.reader(text, delimiter=_form(path)["separator"])
+        header = next(filter(None, rows), [])
+        for row in rows:
+            if len(row) > len(header):
+                raise InputError(
+                    f"{path}, line {rows.line_num} has {len(row)} cells, and the header {len(header)}: take out what is too"
+                    " much, quote a text with the separator in it, and write decimal points."
+                )
 
 
 def called(columns: Sequence[str]) -> list[str]:
@@ -106,6 +122,8 @@ def _form(path: Path) -> dict:
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
     header = first[0] if first else ""
+    if "\ufffd" in header:  # polars would read the letter for any that cannot be read
+        check_utf8(path)
     separator = max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator), [])
     for name, times in Counter(filter(None, names)).most_common(1):

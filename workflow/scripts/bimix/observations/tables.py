@@ -51,7 +51,7 @@ def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
     if {"mixture", "domain", "proportion"} <= set(columns):
         return Tidy(table)
     for index, across in (("mixture", "domain"), ("domain", "mixture")):
-        others = [column for column in columns if column != index]
+        others = [column for column in columns if column not in (index, "")]  # "": row numbers
         if index in columns and others and "proportion" not in columns and across not in columns:
             text = _not_numbers(table, others)
             if text:
@@ -80,11 +80,10 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
     others = [column for column in columns if column not in index]
     found = _domains_in(others, domains)
     if found is None or _not_numbers(table, others):
-        strange = _not_numbers(table, others) or [column for column in others if column not in domains] or ["domain"]
-        raise InputError(
-            f"{name}: column {strange[0]!r} is no domain of the mixtures, which are {few(domains)}:"
-            f" {meant(strange[0], domains)}take it out, or write {LOSSES}."
-        )
+        strange = (_not_numbers(table, others) or [one for one in others if one not in domains] or ["domain"])[0]
+        why = f"is no domain of the mixtures, which are {few(domains)}: {meant(strange, domains)}"
+        why = "holds no numbers: " if strange in (found or ()) else why
+        raise InputError(f"{name}: column {strange!r} {why}take it out, or write {LOSSES}.")
     tidy = table.rename(found).unpivot(
         list(found.values()), index=[*index, ROW], variable_name="domain", value_name="loss"
     )
@@ -115,7 +114,7 @@ def read_losses(path: Path | str, domains: Sequence[str]) -> Tidy:
 def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str] | None:
     """{column: domain} where all columns have the same text around the domain, else None."""
     around = [("", "")]
-    for domain in sorted(domains, key=len, reverse=True):
+    for domain in sorted(filter(None, domains), key=len, reverse=True):
         if columns and domain in columns[0]:
             before, _, after = columns[0].partition(domain)
             around.append((before, after))
