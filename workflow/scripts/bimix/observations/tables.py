@@ -200,7 +200,7 @@ def checked_proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
         row = bad.row(0, named=True)
         raise InputError(
             f"{place(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
-            f"they must sum to 1 (a gap of up to {ROUNDING} is taken for rounding and rescaled)."
+            f"they must sum to 1, as shares, not percents (gaps up to {ROUNDING} count as rounding and are rescaled)."
         )
     return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))
 

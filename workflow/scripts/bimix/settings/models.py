@@ -254,7 +254,7 @@ class Ladder(Block):
 class Settings(Block):
     """Settings of a training, or what differs from another's."""
 
-    steps: Count = key("Updates.")
+    steps: Annotated[int, Field(ge=1, le=10**8)] = key("Updates.")
     batch_rows: Count = key("Rows of an update.")
     evaluate_every: Count = key("Steps between two evaluations of the losses.")
     validation_rows: Count = key("Validation rows of each domain, at most.")

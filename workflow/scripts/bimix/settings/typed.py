@@ -234,7 +234,7 @@ def allowed(schema: dict) -> str:
 
 
 def _bounds(schema: dict) -> str:
-    signs = {"minimum": "{:g} or more", "exclusiveMinimum": "above {:g}"}
-    signs |= {"maximum": "at most {:g}", "exclusiveMaximum": "below {:g}"}
+    signs = {"minimum": "{:.12g} or more", "exclusiveMinimum": "above {:.12g}"}
+    signs |= {"maximum": "at most {:.12g}", "exclusiveMaximum": "below {:.12g}"}
     parts = [text.format(schema[sign]) for sign, text in signs.items() if sign in schema]
     return f", {' and '.join(parts)}" if parts else ""
