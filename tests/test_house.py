@@ -23,7 +23,7 @@ ROOMS = {
     "reweighting": (464, "model training"),
     "optimum": (2189, "mixtures observations transfer laws"),
     "judge": (1723, "mixtures observations transfer laws plan model training reweighting optimum"),
-    "search": (2302, "mixtures observations transfer laws plan optimum judge"),
+    "search": (2303, "mixtures observations transfer laws plan optimum judge"),
     "exports": (641, "corpus mixtures plan"),
     "downstream": (727, "corpus model training"),
     "results": (2174, "corpus mixtures observations transfer laws plan training optimum judge exports"),

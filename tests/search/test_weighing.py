@@ -74,7 +74,7 @@ def test_a_lucky_run_is_not_recommended_and_all_pages_agree(tmp_path, luck: str,
     losses.with_columns(pl.col("loss") * lucky).write_csv(tmp_path / "losses.csv")
     mixtures.write_csv(tmp_path / "mixtures.csv")
     found, said = summarised(tmp_path, *more)
-    assert "Measured" in said and said.split("trained on each mixture")[1].split("domain steps")[1].split()[2] == luck
+    assert "Measured" in said and said.split("trained on each mixture")[1].split("domain steps")[1].split()[3] == luck
     assert found["mixture"] != luck and "by the law and all runs together" in found["why"]
     assert found["why"] in said and "the best rule by hand" in found["why"]
     tables = ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"]
@@ -197,6 +197,9 @@ def test_the_gain_over_the_best_rule_by_hand_is_said_with_its_interval() -> None
     assert said == "it is 5.00 % (4.76 to 5.24, 90 %) below wanted_8, the best rule by hand"
     said = over_hand(unsure.posterior, "m1", unsure.ran["m1"], unsure.hand)
     assert said == "not better than wanted_8, the best rule by hand: 5.00 % (-18.53 to 28.53, 90 %) below it"
+    above = made_up(levels | {"m1": 2.05}, 0.01)
+    said = over_hand(above.posterior, "m1", above.ran["m1"], above.hand)
+    assert said == "not better than wanted_8, the best rule by hand: 2.50 % (0.15 to 4.85, 90 %) above it"
     said = over_hand(unsure.posterior, "wanted_8", unsure.ran["wanted_8"], unsure.hand)
     assert said == "no searched mixture is better than wanted_8, a rule that needs no search"
 

@@ -64,7 +64,8 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
     gain, deviation = posterior.gain(hand[best], shares)
     deviation = np.hypot(deviation, posterior.jackknife(hand[best], shares))  # kriging takes the law as known
     width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
-    said = f"{100 * gain:.2f} % ({100 * (gain - width):.2f} to {100 * (gain + width):.2f}, {100 * LEVEL:.0f} %) below"
+    low, middle, high = (100 * (abs(gain) + part * width) for part in (-1, 0, 1))
+    said = f"{middle:.2f} % ({low:.2f} to {high:.2f}, {100 * LEVEL:.0f} %) {'above' if gain < 0 else 'below'}"
     if gain > width:
         return f"it is {said} {best}, the best rule by hand"
     return f"not better than {best}, the best rule by hand: {said} it"
