@@ -252,9 +252,9 @@ def test_where_nothing_was_answered_bits_per_byte_are_drawn_and_a_sentence_says_
         assert "No model" not in " ".join(text.get_text() for text in written(known))
 
 
-def test_the_page_lists_every_figure_and_each_fits_a_column():
+def test_the_pages_show_every_figure_and_each_fits_a_column():
     """The committed drawings, as they are: 5.5 inches at 72 points, no letter below 7 points."""
-    page = (ROOT / "docs/results.md").read_text()
+    page = "".join((ROOT / "docs" / name).read_text() for name in ("results.md", "proof.md"))
     found = sorted((ROOT / "docs/figures").rglob("*.svg"))
     assert len(found) > 10
     for path in found:

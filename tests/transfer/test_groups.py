@@ -63,8 +63,8 @@ def test_groups_of_a_file_go_before_names_and_are_checked(tmp_path: Path) -> Non
     }
     for text, words in (
         ('{"wki": ["a"]}', "'wki', which no mixture"),
-        ('{"wiki": "a"}', "must be"),
-        ('{"wiki": []}', "must be"),
+        ('{"wiki": "a"}', "it takes"),
+        ('{"wiki": []}', "it takes"),
     ):
         refused(words, read_groups, text, ("wiki", "web"))
 

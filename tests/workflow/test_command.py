@@ -122,7 +122,7 @@ def test_the_other_laws_need_no_other_package_but_the_trees(environment: Path, m
 
 def test_one_command_leads_from_two_tables_to_a_mixture_without_snakemake(environment: Path, mine: Path) -> None:
     said = call(environment, mine, "solve --losses losses.csv --mixtures mixtures.csv --out solved")
-    assert "The laws, by their errors on runs left out" in said
+    assert "The laws, by their errors on left-out runs" in said
     assert sum(json.loads((mine / "solved/mixture.json").read_text()).values()) == pytest.approx(1)
     assert (mine / "solved/summary.txt").read_text() in said
 

@@ -151,7 +151,7 @@ def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() 
         shells = re.findall(r"^ +shell:\n((?: {8}.*\n|\n(?= ))+)", text + "\n", flags=re.MULTILINE)
         found += len(shells)
         for shell in shells:
-            assert re.match(r' +(RUN|LAUNCHER) \+ r"', shell), f"{path.name}: {shell}"
+            assert re.match(r' +(RUN|LAUNCHER)\s+\+ r"', shell), f"{path.name}: {shell}"
             assert "{log:q}" in shell and "workflow/" not in shell, f"{path.name}: {shell}"
         assert not re.findall(r'(?<!code\()(?<!code\(f)"workflow/', text), path.name
     assert found > 50
