@@ -29,7 +29,7 @@ rule optimize_mixture:
         step=planned(lambda dataset, optimised: dataset.fit(optimised).step),
         run_tokens=planned(inputs.epoch_run_tokens),
     shell:
-        RUN + r"optimize_mixture.py " + SOUGHT_FLAGS + r"""--strengths {params.strengths:q} \
+        RUN + r"optimize_mixture.py " + (SOUGHT_FLAGS) + r"""--strengths {params.strengths:q} \
             --centre {input.centre:q} \
             --coefficients {input.coefficients:q} \
             --step {params.step:q} \
@@ -70,7 +70,7 @@ rule estimate_intervals:
         level=config["laws"]["intervals"]["level"],
         seed=config["laws"]["seed"],
     shell:
-        RUN + r"estimate_intervals.py " + SOUGHT_FLAGS + r"""--strengths {params.strengths:q} \
+        RUN + r"estimate_intervals.py " + (SOUGHT_FLAGS) + r"""--strengths {params.strengths:q} \
             --centre {input.centre:q} \
             --coefficients {input.coefficients:q} \
             --losses {input.losses:q} \

@@ -38,7 +38,7 @@ rule propose_round:
         of=setting("search/of"),
         budget=planned(budget.search_flags),
     shell:
-        RUN + r"propose_round.py " + SEARCH_FLAGS + r"""--count {params.of} \
+        RUN + r"propose_round.py " + (SEARCH_FLAGS) + r"""--count {params.of} \
             --models {input.plan:q} \
             {params.budget:q} \
             --round {wildcards.round} \
@@ -87,7 +87,7 @@ rule judge_search:
         epoch_tokens=planned(inputs.compared_tokens),
         hand=sources.RIVALS,
     shell:
-        RUN + r"judge_search.py " + SEARCH_FLAGS + r"""--reports {input.reports:q} \
+        RUN + r"judge_search.py " + (SEARCH_FLAGS) + r"""--reports {input.reports:q} \
             --hand {params.hand} \
             --rest {input.rest:q} \
             --epoch-tokens {params.epoch_tokens:q} \
@@ -151,7 +151,7 @@ rule propose_runs:
         seed=config["laws"]["seed"],
         step=setting("optimum/step"),
     shell:
-        RUN + r"propose_runs.py " + SOUGHT_FLAGS + r"""--losses {input.losses:q} \
+        RUN + r"propose_runs.py " + (SOUGHT_FLAGS) + r"""--losses {input.losses:q} \
             --mixtures {input.mixtures:q} \
             --prior {input.prior:q} \
             --domain-groups {params.domain_groups:q} \
