@@ -3,7 +3,6 @@
 import ast
 import re
 import sys
-import tokenize
 from pathlib import Path
 
 import bimix
@@ -19,7 +18,7 @@ ROOMS = {
     "laws": (1583, "observations transfer"),
     "plan": (1753, "corpus laws"),
     "model": (1012, ""),
-    "training": (2819, "corpus mixtures observations plan model"),
+    "training": (2821, "corpus mixtures observations plan model"),
     "reweighting": (464, "model training"),
     "optimum": (2189, "mixtures observations transfer laws"),
     "judge": (1723, "mixtures observations transfer laws plan model training reweighting optimum"),
@@ -31,9 +30,6 @@ ROOMS = {
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))
-ROOT = PACKAGE.parents[2]
-SOURCES = [path for folder in ("workflow", "tests") for path in sorted((ROOT / folder).rglob("*.*"))]
-PROSE_COLUMNS = 100  # of docstrings and comments; the formatter keeps code at 120
 OPENING = {"open", "read_text", "write_text", "read_bytes", "write_bytes"}
 
 
@@ -109,32 +105,3 @@ def test_the_plan_imports_the_standard_library_only() -> None:
                 first = name.split(".")[0]
                 known = first in sys.stdlib_module_names or re.match(r"bimix\.(plan|errors|digests|laws\.table)", name)
                 assert known or name == "bimix.corpus.shards", f"{place(path)} imports {name}"
-
-
-def prose(path: Path) -> dict[int, str]:
-    """The lines of a Python or rule file by number that are in docstrings or are comments alone."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    if path.suffix == ".smk":
-        text = "\n".join(lines)
-        found = re.finditer(r'^ *"""\w.*?"""$|^ *#[^\n]*$', text, flags=re.MULTILINE | re.DOTALL)
-        spans = [(text.count("\n", 0, one.start()) + 1, text.count("\n", 0, one.end()) + 1) for one in found]
-    else:
-        kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-        nodes = [node for node in ast.walk(ast.parse("\n".join(lines))) if isinstance(node, kinds)]
-        spans = [(node.body[0].lineno, node.body[0].end_lineno) for node in nodes if ast.get_docstring(node)]
-        with path.open("rb") as file:
-            marks = [mark for mark in tokenize.tokenize(file.readline) if mark.type == tokenize.COMMENT]
-        spans += [(mark.start[0], mark.start[0]) for mark in marks if mark.line.lstrip().startswith("#")]
-    return {number: lines[number - 1] for first, last in spans for number in range(first, last + 1)}
-
-
-def test_prose_is_no_wider_than_a_page() -> None:
-    sources = [path for path in SOURCES if path.suffix in (".py", ".smk")]
-    assert len(sources) > 100
-    wide = [
-        f"{path.relative_to(ROOT)}:{number}"
-        for path in sources
-        for number, line in prose(path).items()
-        if len(line) > PROSE_COLUMNS
-    ]
-    assert not wide

@@ -122,8 +122,8 @@ def bound(key):
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
 
 
-# Options of an optimum besides its step, and their flags with those of its files. Rules put such flags in
-# parentheses: Snakemake's linter takes a string + NAME for a path.
+# Options of an optimum besides its step, and their flags with those of its files. Rules put such
+# flags in parentheses: Snakemake's linter takes a string + NAME for a path.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
 SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())

@@ -33,6 +33,7 @@ from bimix.training.artefacts import link
 
 KEPT = 2
 SETTLING = 5  # seconds
+HALF_WRITTEN = re.compile(r"\..*\.partial|\.tmp\w{6}")  # ours, and those of safetensors
 PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
 
 
@@ -170,8 +171,9 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
     own = folder / key_of(fingerprint)
     others = [path.parent for path in folder.glob("*/fingerprint.json") if path.parent != own]
     for configuration in (own, *others):
-        for partial in (*configuration.glob(".*.partial"), *configuration.glob("*/.*.partial")):
-            partial.unlink(missing_ok=True)
+        for path in (*configuration.glob(".*"), *configuration.glob("*/.*")):
+            if HALF_WRITTEN.fullmatch(path.name):
+                path.unlink(missing_ok=True)
     begins = not (own / "fingerprint.json").exists()
     if begins and take_over(folder, own):
         return own, f"{own} is taken over from another run of this very configuration, which has ended."
