@@ -53,9 +53,11 @@ def test_the_jackknife_of_a_gain_is_that_of_the_gains_without_each_run(pools) ->
     gains = [search(law, [n for n in range(5) if n != run], left) for run, law in enumerate(left.refitted)]
     gains = np.array([each.gain(one, other)[0] for each in gains])
     expected = np.sqrt(4 / 5 * ((gains - gains.mean()) ** 2).sum())
-    assert whole.jackknife(one, other) == pytest.approx(expected, rel=1e-9) and expected > 1e-4
-    assert whole.jackknife(one, one) == 0
-    assert search(fitted, [0, 1]).jackknife(one, other) == 0  # too few to leave one out
+    gain, known = whole.gain(one, other)
+    assert whole.refitted_gain(one, other) == (gain, pytest.approx(np.hypot(known, expected), rel=1e-9))
+    assert expected > 1e-4 and whole.refitted_gain(one, one) == whole.gain(one, one)
+    few = search(fitted, [0, 1])
+    assert few.refitted_gain(one, other) == few.gain(one, other)  # too few to leave one out
 
 
 def test_slopes_are_those_of_the_means() -> None:

@@ -174,11 +174,14 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     def level(one):
         return np.log(next(levels[name] for name in levels if np.allclose(shares[name], one)))
 
+    def gain(before, after):
+        return -np.expm1(level(after) - level(before))
+
     posterior = SimpleNamespace(
         observed=SimpleNamespace(parameters=None),
         posterior=lambda rows: (np.array([level(one) for one in rows]), None),
-        gain=lambda before, after: (-np.expm1(level(after) - level(before)), 0.6 * deviation),
-        jackknife=lambda before, after: 0.8 * deviation,
+        gain=lambda before, after: (gain(before, after), 0.6 * deviation),
+        refitted_gain=lambda before, after: (gain(before, after), deviation),
         goal=SimpleNamespace(excess=lambda one: np.zeros(1)),
         seen=SimpleNamespace(names=list(levels)),
     )
@@ -187,6 +190,27 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     own = Promise("transfer", "transfer", "tiny", 10, value, 0.99 * value, 1.01 * value, 0.9, 12, 0.01)
     known = {name: shares[name] for name in ran}
     return Believed(posterior, shares[optimum], own, known, with_rules(known, {}))
+
+
+def test_a_mixture_wins_by_the_deviation_that_knows_of_refits() -> None:
+    """The law's optimum is taken by the narrower one, as bench_verdicts.py decided."""
+    levels = {"baseline": 2.1, "wanted_8": 2.0, "m1": 1.99, "transfer": 2.0}
+    known = Known(0.001, 5, 2)
+
+    def outcome(deviation: float, **more: float) -> str:
+        table = [(name, 10, "a", one) for name, one in (levels | more).items() if name != "transfer"]
+        runs = measured(pl.DataFrame(table, ["mixture", "step", "domain", "loss"], orient="row"))
+        trained = compared(runs, Criterion("baseline"), known)
+        believed = made_up(levels | more, deviation)
+        return verdict(trained, trained, [believed.promise], {}, believed).outcome
+
+    t = 2.353  # one-sided 95 % at three degrees of freedom
+    gap = 1 - 1.99 / 2.0
+    assert outcome(0.99 * gap / t) == "wins" and outcome(1.01 * gap / t) == "ties"
+    upper = 0.978  # one-sided 80 %
+    gap = 1 - 1.98 / 1.99
+    assert outcome(0.99 * gap / (0.6 * upper), transfer=1.98) == "promised"
+    assert outcome(1.01 * gap / (0.6 * upper), transfer=1.98) == "ties"
 
 
 def test_the_gain_over_the_best_rule_by_hand_is_said_with_its_interval() -> None:

@@ -255,7 +255,9 @@ class Posterior:
         return self.seen.shares[self.seen.names.index(mixture)]
 
     def gain(self, reference: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
-        """By how much of the reference's objective a mixture (m,) is below it; the deviation."""
+        """By how much of the reference's objective a mixture (m,) is below it; the deviation, with the
+        law taken as known.
+        """
         mean = self.posterior(np.stack([reference, shares]))[0]
         new = np.linalg.norm(self.law.new(np.stack([reference, shares])))
         return float(-np.expm1(mean[1] - mean[0])), float(np.hypot(self.law.kriged.difference(reference, shares), new))
@@ -276,12 +278,16 @@ class Posterior:
             found.append(Law(goal, refit, self.observed.take(rows), seen, self.noise, errors))
         return found
 
-    def jackknife(self, reference: np.ndarray, shares: np.ndarray) -> float:
-        """The jackknife deviation of a `gain` over the runs, by law and kriging; 0 with fewer runs
-        than can be left out.
+    def refitted_gain(self, reference: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
+        """The `gain`, and its deviation with the jackknife over the runs, by law and kriging, since
+        kriging takes the law as known; without it with fewer runs than can be left out.
         """
+        gain, deviation = self.gain(reference, shares)
         means = np.array([one.level(np.stack([reference, shares])) for one in self._without])
-        return float(np.sqrt((len(means) - 1) * np.var(-np.expm1(means[:, 1] - means[:, 0])))) if len(means) else 0.0
+        if not len(means):
+            return gain, deviation
+        moved = -np.expm1(means[:, 1] - means[:, 0])
+        return gain, float(np.hypot(deviation, np.sqrt((len(moved) - 1) * np.var(moved))))
 
     def expected_gain(self, shares: np.ndarray) -> np.ndarray:
         """E[max(best - y, 0)] (k,) of log objectives y at mixtures (k, m), normal by the posterior;

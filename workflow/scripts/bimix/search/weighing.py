@@ -61,8 +61,7 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
     best = min(hand, key=lambda rule: float(posterior.posterior(hand[rule][None])[0][0]))
     if name == best:
         return f"no searched mixture is better than {best}, a rule that needs no search"
-    gain, deviation = posterior.gain(hand[best], shares)
-    deviation = np.hypot(deviation, posterior.jackknife(hand[best], shares))  # kriging takes the law as known
+    gain, deviation = posterior.refitted_gain(hand[best], shares)
     width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
     low, middle, high = (100 * (abs(gain) + part * width) for part in (-1, 0, 1))
     said = f"{middle:.2f} % ({low:.2f} to {high:.2f}, {100 * LEVEL:.0f} %) {'above' if gain < 0 else 'below'}"
@@ -96,7 +95,9 @@ def verdict(
 
 
 def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> Verdict:
-    """The lowest posterior that holds the objective; or the optimum, where it is surely below."""
+    """The lowest posterior that holds the objective; or the optimum, where it is surely below with
+    the law taken as known: with the jackknife the mixture taken is no better (bench_verdicts.py).
+    """
     posterior, own = believed.posterior, believed.promise
     law = by_law(own, list(promises))
     # without runs on domains that the law does not know
@@ -125,7 +126,7 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     if best not in ran:
         return Verdict("promised", best, f"a rule by hand{unsure}; {law}", own.mixture, own, measured=runs)
     seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and gain <= 0)
-    below = [posterior.gain(candidates[name], candidates[best]) for name in others]
+    below = [posterior.refitted_gain(candidates[name], candidates[best]) for name in others]
     wins = all(one > float(stdtrit(freedom(posterior), SURE)) * spread for one, spread in below)
     rival = others[0] if others else own.mixture
     seeds = None
