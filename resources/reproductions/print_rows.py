@@ -121,6 +121,24 @@ TABLES = {
 }
 
 
+# Ye et al.'s other sizes: registered on 2026-11-27, before any of them was read, with all settings as
+# above. No choice of any law had a part of them.
+TABLES |= {
+    f"Ye, {called} {size}": Table(
+        lambda at, name=name, size=size: mixing_laws(at / "mixinglaws", name, size),
+        measured,
+        "exponential",
+        16,
+        draws=8,
+    )
+    for called, name, measured, sizes in (
+        ("SlimPajama", "RedPajama", "6 losses", ("305M", "410M")),
+        ("coarse Pile", "5Mix", "5 losses", ("160M", "305M", "410M")),
+    )
+    for size in sizes
+}
+
+
 def scores(truth: np.ndarray, guess: np.ndarray, larger: bool) -> tuple:
     """Error (%), Spearman by loss and of the mean, regret (%) of predictions (n, d)."""
     average, guessed = truth.mean(axis=1, keepdims=True), guess.mean(axis=1, keepdims=True)
