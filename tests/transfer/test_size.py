@@ -197,13 +197,11 @@ def test_a_mixture_is_left_out_at_all_its_sizes(tmp_path):
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
 def test_the_public_runs_of_a_larger_model_from_those_of_a_smaller_and_one_of_its_own():
     """Ye et al., SlimPajama, 70M to 160M: 0.62 % in the mean of four draws."""
-    sets = bench_size.tables(PUBLIC)
-    one = bench_size.score(sets["SlimPajama 70M -> 160M"], 1, 0)
+    one = bench_size.score(bench_size.TABLES["SlimPajama 70M -> 160M"](PUBLIC), 1, 0)
     assert one.error < 0.8 and one.rank > 0.95
 
 
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
 def test_the_public_runs_of_regmix_at_1b_from_1m_and_60m():
-    sets = bench_size.tables(PUBLIC)
-    eight = bench_size.score(sets["RegMix 1M, 60M -> 1B"], 8, 0)
+    eight = bench_size.score(bench_size.TABLES["RegMix 1M, 60M -> 1B"](PUBLIC), 8, 0)
     assert eight.error < 2.3 and eight.rank > 0.94
