@@ -123,7 +123,7 @@ def test_the_best_rules_and_rivals_are_those_of_the_first_seed_and_what_was_deci
 def test_the_first_page_gives_the_registered_answers() -> None:
     proof = answer_questions.read_proof(SECOND)
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    told = text[text.index("**Does a search beat a rule by hand?**") : text.index("## Requirements")]
+    told = text[text.index("**Does a search beat a rule by hand?**") : text.index("## What appears where")]
     rows = {row["objective"]: row for row in answer_questions.primary(proof).iter_rows(named=True)}
     below = {
         name: [f"{-100 * np.expm1(row[key]):.2f}" for key in ("mean", "upper", "lower")] for name, row in rows.items()
