@@ -7,7 +7,7 @@ from bimix.errors import InputError
 from bimix.judge import law_scores
 from bimix.judge.blend import beaten, blend, shown
 from bimix.judge.errors import folds_of
-from bimix.judge.evidence import left_out_error
+from bimix.judge.evidence import average_error, errors_of
 from bimix.judge.law_scores import compare, laws_table
 from bimix.judge.measured import Criterion
 from bimix.judge.noise import Known, levels, seeds_needed, seeds_to_add
@@ -135,7 +135,10 @@ def test_laws_side_by_side_say_which_a_mix_beats(monkeypatch: pytest.MonkeyPatch
     assert rows["value"].to_list() == pytest.approx([0] * 6, abs=1e-4)
     assert rows["note"].to_list() == [None, None, "0.7 exponential, 0.3 transfer"] * 2
     assert laws_table(table)["note"].to_list() == [None] * 3, "a mix is no note on a law"
-    assert left_out_error(table, "transfer", Criterion("x", {"a": 1.0}), "blend_mre") == pytest.approx(0, abs=1e-4)
-    assert left_out_error(table, "bimix", Criterion("x"), "blend_mre") is None
+    errors = errors_of(table)
+    assert average_error(errors["transfer"]["blend_mre"], Criterion("x", weights={"a": 1.0})) == pytest.approx(
+        0, abs=1e-4
+    )
+    assert "blend_mre" not in errors["bimix"] and average_error({}, Criterion("x")) is None
     alone = compare(["transfer"], runs, None)
     assert not alone.filter(score="blend_mre").height

@@ -129,18 +129,21 @@ def test_a_rule_by_hand_is_taken_where_no_run_and_no_optimum_is_surely_better(tm
 
 def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
     tokens, domains = dict.fromkeys(made_laws.DOMAINS, 1e8) | {"code": 1e6}, sorted(made_laws.DOMAINS)
-    bounds = np.zeros(5), np.array([0.5, 0.08, 0.5, 0.5, 0.5])
-    found = Wanted(domains, domains, {"code": 1}, tokens, 1e8, bounds).every_rule()
+    law, code = {"domains": domains, "loss_domains": domains}, domains.index("code")
+
+    def rules(weights: dict, run_tokens: float = 1e8, **flags: object) -> Wanted:
+        limits = {"lower": None, "upper": None, "prior": None, "max_epochs": None}
+        return Wanted.of(SimpleNamespace(**limits | flags), law, weights, tokens, run_tokens)
+
+    most = json.dumps(dict.fromkeys(domains, 0.5) | {"code": 0.08})
+    found = rules({"code": 1}, upper=most).every_rule()
     assert list(found) == ["uniform", "baseline", "wanted_4", "wanted_4_uniform", "wanted_8", "wanted_8_uniform"]
-    code = domains.index("code")
     assert found["uniform"][code] == pytest.approx(0.08) and found["wanted_4"][code] == pytest.approx(0.04)
     assert found["wanted_8_uniform"] == pytest.approx(np.where(np.arange(5) == code, 0.08, 0.23))
-    assert list(Wanted(domains, domains, {}, tokens, 1e8, bounds).every_rule()) == ["uniform", "baseline"]
-    law, limits = {"domains": domains, "loss_domains": domains}, {"lower": None, "upper": None, "prior": None}
-    read = [Wanted.of(SimpleNamespace(**limits, max_epochs=most), law, {"code": 1}, tokens, 1e9) for most in (2, None)]
+    assert list(rules({}, upper=most).every_rule()) == ["uniform", "baseline"]
+    read = [rules({"code": 1}, 1e9, max_epochs=most) for most in (2, None)]
     assert [list(one.every_rule())[:1] for one in read] == [[], ["uniform"]], "no mixture reads all twice at most"
-    with pytest.raises(InputError, match="not valid JSON"):
-        Wanted.of(SimpleNamespace(**limits | {"lower": "{"}, max_epochs=None), law, {"code": 1}, tokens, 1e9)
+    refused("not valid JSON", rules, {"code": 1}, 1e9, lower="{")
 
 
 def test_rules_by_hand_that_are_requested_are_not_dropped_in_silence(tmp_path) -> None:

@@ -18,7 +18,7 @@ from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import add_flags
 from bimix.plan.sources import wanted_rule
-from bimix.search.by_hand import ByHand
+from bimix.search.by_hand import Wanted
 from bimix.tables import read_numbers, read_tokens
 
 
@@ -68,7 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     most = None if options.max_epochs in (None, np.inf) else options.max_epochs
     limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     bounds = feasible_bounds(domains, *limits, most, tokens, run_tokens)
-    rules = ByHand(*(tuple(domains), amounts, run_tokens, own, *bounds, reference), options.cross_entropy)
+    rules = Wanted(tuple(domains), amounts, run_tokens, own, bounds, reference, options.cross_entropy)
     as_mixture(domains, rules.mixture(epochs, kind)).write(options.out)
 
 

@@ -76,18 +76,18 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--runs", type=Path, help="the runs, csv or parquet")
     add_allowed(parser)
     options = parser.parse_args(argv)
-    known, asked = read_setting(options)
+    asked = read_setting(options)
     print(f"choosing among mixtures of {len(asked.domains)} domains ...", file=sys.stderr)
     if options.harm:
-        proposed, ladder = harm_runs(known, asked, options.harm), []
+        proposed, ladder = harm_runs(asked, options.harm), []
     else:
-        proposed, ladder = propose(known.at, known.done, asked, known.noise is None)
+        proposed, ladder = propose(asked)
     write_table(mixture_table(proposed, asked.domains), options.out)
     if options.runs:
         write_table(run_table(proposed), options.runs)
     lines = harm_lines(proposed, options.harm, asked) if options.harm else run_lines(proposed, asked)
     if ladder:
-        lines += ladder_lines(ladder, asked.large, len(known.done.mixtures), options.flops_per_second)
+        lines += ladder_lines(ladder, asked.large, len(asked.done.mixtures), options.flops_per_second)
     print("\n".join(lines))
 
 

@@ -81,8 +81,11 @@ def evidence(
     asked_model, compared_model. Compared runs of the model that laws predict are judged at the step
     of the optima, if all were evaluated at it, and include the proxies; others at their last step.
     """
-    scores = read_table(options.scores) if options.scores else None
-    promises = [promise(law, name, options.asked_model, spans, scores, criterion) for name, law in laws.items()]
+    errors = errors_of(read_table(options.scores)) if options.scores else {}
+    promises = [
+        promise(law, name, options.asked_model, spans, errors.get(law["law"], {}), criterion)
+        for name, law in laws.items()
+    ]
     promises = [one for one in promises if one is not None]
     proxies = [renamed(read_table(path), called) for path in options.proxies]
     judge = partial(compared, known=known_from(joined(proxies), criterion, promises), outside=forbidden)
@@ -94,14 +97,10 @@ def evidence(
     tables = proxies if options.asked_model == options.fitted_model else []  # else they are of other models
     runs = proxies_at([own, *tables] if at_target else tables, options.step, size)
     named = runs is not None and criterion.reference in runs.mixtures
-    if named and at_target:
-        every = judge(runs, criterion)
-        return every, every, promises
-    if named:
-        return judge(target, criterion), judge(runs, criterion), promises
-    if runs is not None and criterion.kind == "weighted":  # whose proxies need no reference
-        return judge(target, criterion), judge(runs, replace(criterion, reference=runs.mixtures[0])), promises
-    return judge(target, criterion), None, promises
+    judged = None
+    if named or (runs is not None and criterion.kind == "weighted"):  # which needs no reference
+        judged = judge(runs, criterion if named else replace(criterion, reference=runs.mixtures[0]))
+    return judged if named and at_target else judge(target, criterion), judged, promises
 
 
 def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
@@ -158,10 +157,10 @@ def proxies_at(tables: Iterable[pl.DataFrame], step: int, size: float | None) ->
 
 
 def promise(
-    law: Mapping, mixture: str, model: str, spans: pl.DataFrame, scores: pl.DataFrame | None, criterion: Criterion
+    law: Mapping, mixture: str, model: str, spans: pl.DataFrame, errors: Mapping[str, Mapping], criterion: Criterion
 ) -> Promise | None:
     """A law's promise for its optimum, from its intervals `spans` in the columns of INTERVALS; None
-    where they lack that row. `scores` of compare_laws.py hold the law's errors.
+    where they lack that row. `errors` of the law: {score: {loss: error}}, as by `errors_of`.
     """
     spans = spans.filter(pl.col("law") == law["law"])
     best = spans.filter(pl.col("quantity") == QUANTITIES.get(criterion.kind, "optimum_average_loss")).to_dicts()
@@ -181,8 +180,8 @@ def promise(
         own["step"],
         *(own[key] for key in ("estimate", "low", "high", "level")),
         runs=len(law["mixtures"]),
-        left_out=left_out_error(scores, law["law"], criterion),
-        blend=left_out_error(scores, law["law"], criterion, "blend_mre"),
+        left_out=average_error(errors.get("left_out_mre", {}), criterion),
+        blend=average_error(errors.get("blend_mre", {}), criterion),
         reference=criterion.reference,
         gain=gain[0],
         gain_low=gain[1],
@@ -190,15 +189,17 @@ def promise(
     )
 
 
-def left_out_error(
-    scores: pl.DataFrame | None, law: str, criterion: Criterion, score: str = "left_out_mre"
-) -> float | None:
-    """A law's weighted mean relative error on left-out runs, or its blend's; None: not scored."""
-    if scores is None:
-        return None
-    own = scores.filter((pl.col("law") == law) & (pl.col("score") == score) & pl.col("domain").is_not_null())
-    own = own.drop_nulls("value")
-    weights = [criterion.weights.get(name, 0.0) if criterion.weights else 1.0 for name in own["domain"]]
+def errors_of(scores: pl.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
+    """{law: {score: {loss: value}}} of the table of compare_laws.py."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for law, score, domain, value in scores.select("law", "score", "domain", "value").drop_nulls().iter_rows():
+        found.setdefault(law, {}).setdefault(score, {})[domain] = value
+    return found
+
+
+def average_error(errors: Mapping[str, float], criterion: Criterion) -> float | None:
+    """The mean of relative errors {loss: error} by the criterion's weights; None: none weighs."""
+    weights = [criterion.weights.get(name, 0.0) if criterion.weights else 1.0 for name in errors]
     if not sum(weights) > 0:
         return None
-    return float(sum(w * value for w, value in zip(weights, own["value"], strict=True)) / sum(weights))
+    return float(sum(w * value for w, value in zip(weights, errors.values(), strict=True)) / sum(weights))

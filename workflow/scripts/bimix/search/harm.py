@@ -18,7 +18,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
 from bimix.search.proposals import Proposed, last_number, rounded
-from bimix.search.setting import Known, Setting
+from bimix.search.setting import Setting
 from bimix.transfer import repetition
 from bimix.transfer.mixing import MEAN_LOG_A
 from bimix.transfer.run import form_of
@@ -33,7 +33,7 @@ MOVE = 1e-4  # of a number, for its slope
 COUNT = 3
 
 
-def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
+def harm_runs(asked: Setting, domain: str) -> list[Proposed]:
     """The runs to make, in the order in which they were picked. Other domains keep the ratios of
     the mean of those that are done, or have equal shares, as far as their bounds leave it.
 
@@ -45,8 +45,8 @@ def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
         raise InputError("--harm varies the share of a domain: it needs two domains or more.")
     if len(asked.models) != 1:
         raise InputError("--harm needs --models with one model: its tokens say how often a run reads a pool.")
-    own, model, done = asked.domains.index(domain), asked.models[0], known.done
-    form = None if known.fitted is None else form_of(known.fitted["coefficients"])
+    own, model = asked.domains.index(domain), asked.models[0]
+    form = None if asked.fitted is None else form_of(asked.fitted["coefficients"])
     form = form or repetition.Repetition(*map(float, np.exp(repetition.PRIOR)))
     low, high = max(asked.lower[own], LEAST_SHARE), min(asked.upper[own], MOST_SHARE)
     pool = np.inf if asked.pools is None else asked.pools[own]
@@ -59,11 +59,11 @@ def harm_runs(known: Known, asked: Setting, domain: str) -> list[Proposed]:
     slopes = slopes_of(shares, epochs, model.tokens, form.scale or model.parameters, form)
     precision = np.diag(1 / np.array([FREE, OF_LOG_A, *repetition.SPREAD]) ** 2)
     before, runs = _known(precision), []
-    others = np.ones(len(asked.domains)) if done.shares is None else done.shares.mean(axis=0)
+    others = asked.centre()
     others[own] = 0.0
-    last = last_number(done.mixtures)
+    last = last_number(asked.done.mixtures)
     for number in range(last + 1, last + 1 + (COUNT if asked.count is None else asked.count)):
-        after = [precision + np.outer(one, one) / (known.noise or NOISE) ** 2 for one in slopes]
+        after = [precision + np.outer(one, one) / (asked.noise or NOISE) ** 2 for one in slopes]
         best = int(np.argmax([_known(one) for one in after]))
         precision = after[best]
         lower, upper = asked.lower.copy(), asked.upper.copy()

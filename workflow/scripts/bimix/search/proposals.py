@@ -4,7 +4,7 @@ and one of them twice where the noise of a run is not known.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -13,10 +13,9 @@ from bimix.errors import InputError
 from bimix.mixtures.mixture import decimals
 from bimix.search import design
 from bimix.search.design import candidates
-from bimix.search.sensitivity import Numbers, slopes
-from bimix.search.setting import Done, Setting
+from bimix.search.sensitivity import slopes
+from bimix.search.setting import Setting
 from bimix.search.sizes import Model, at_sizes, known_at_sizes
-from bimix.transfer.repetition import counted
 
 NAMED = re.compile(r"proposed_(\d+)")
 RUNGS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the ladder of a budget
@@ -50,14 +49,14 @@ class Rung:
     regret: float
 
 
-def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list[Proposed], list[Rung]]:
-    """The runs to make next, in the order in which they were picked; with `repeat` the last is one
-    of them with another seed. Without a count: as many as the `knee` of the ladder of rungs, which
-    is empty with one.
+def propose(asked: Setting) -> tuple[list[Proposed], list[Rung]]:
+    """The runs to make next, in the order in which they were picked; where the noise of a run is
+    not known, the last is one of them with another seed. Without a count: as many as the `knee` of
+    the ladder of rungs, which is empty with one.
 
     Errors: a budget in which no run fits; without a budget several sizes, or no count.
     """
-    models = asked.models or (None,)
+    models, done = asked.models or (None,), asked.done
     if len(models) > 1 and not np.isfinite(asked.budget):
         raise InputError("--models has several sizes, and without --budget the largest would always win: name one.")
     if asked.count is None and not np.isfinite(asked.budget):
@@ -68,29 +67,26 @@ def propose(at: Numbers, done: Done, asked: Setting, repeat: bool) -> tuple[list
             f"the budget of {asked.budget:.3g} FLOPs holds no run: the cheapest model, {models[int(costs.argmin())].name}, takes"
             f" {costs.min():.3g}; raise it, or offer a smaller model."
         )
-    known = np.zeros((0, len(asked.domains))) if done.shares is None else done.shares
-    centre = known.mean(axis=0) if len(known) else np.full(len(asked.domains), 1 / len(asked.domains))
-    fresh = candidates(centre, asked.lower, asked.upper, asked.seed)
+    fresh = candidates(asked.centre(), asked.lower, asked.upper, asked.seed)
     names = list(dict.fromkeys(done.mixtures))
     first = [done.mixtures.index(name) for name in names]
-    shares = np.concatenate([known[first], fresh])
-    sizes = _sizes(asked, models, done)
-    offer = _offer(at, asked, sizes, shares, names, done, costs)
-    aim = _aim(at, asked, sizes, fresh, done)
+    shares = np.concatenate([done.shares[first], fresh])
+    sizes = _sizes(asked, models)
+    offer = _offer(asked, sizes, shares, names, costs)
+    aim = _aim(asked, sizes, fresh)
     linked = frozenset(range(len(names)))
     # The run that is made again is paid before the others, where two fit.
-    twice = repeat and 2 * costs.min() <= asked.budget * (1 + 1e-12)
+    twice = asked.noise is None and 2 * costs.min() <= asked.budget * (1 + 1e-12)
     left = asked.budget - costs.min() * twice
     ladder: list[Rung] = []
     if asked.count is None:
         chosen = design.choose(offer, aim, left, MOST, linked, exchange=False)
-        ladder = _ladder(at, asked, offer, aim, chosen, fresh[:DECIDED], len(sizes.parameters))
+        ladder = _ladder(asked, offer, aim, chosen, fresh[:DECIDED], len(sizes.parameters))
         chosen = design.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
     else:
         chosen = design.choose(offer, aim, left, asked.count, linked)
     if twice and chosen:
-        again = design.repeated(offer, aim, chosen)
-        chosen.append(again)
+        chosen.append(design.repeated(offer, aim, chosen))
     return _named(offer, aim, chosen, shares, names, asked, models), ladder
 
 
@@ -111,12 +107,12 @@ def knee(ladder: Sequence[Rung], done: int = 0) -> Rung:
     return max(enough, key=below)
 
 
-def _ladder(at, asked, offer, aim, chosen, decided, groups) -> list[Rung]:
+def _ladder(asked, offer, aim, chosen, decided, groups) -> list[Rung]:
     """The rungs of a growing number of the runs chosen."""
     counts = [*(count for count in RUNGS if count < len(chosen)), len(chosen)]
     known = design.informations(offer, aim, chosen)
-    of_large = at_sizes(at, _counting(asked, decided, asked.run_tokens, asked.pools), None, groups)
-    levels = slopes(at, _counting(asked, decided, asked.run_tokens, asked.pools))[0]
+    counting = asked.counting_of_large(decided)
+    of_large, levels = at_sizes(asked.at, counting, None, groups), slopes(asked.at, counting)[0]
     draws = np.random.default_rng(asked.seed).standard_normal((REGRET_DRAWS, *aim.precision.shape[:2]))
     rungs, precision, last = [], aim.precision, 0
     for count in counts:
@@ -125,7 +121,7 @@ def _ladder(at, asked, offer, aim, chosen, decided, groups) -> list[Rung]:
         # A precision L L' has draws L^-T z, in units of a run's error.
         factors = np.linalg.cholesky(precision).transpose(0, 2, 1)
         moves = np.stack([np.linalg.solve(factors, one[:, :, None])[:, :, 0] for one in draws])
-        moved = np.sqrt(at.ridge) * np.clip(np.einsum("ndp,sdp->snd", of_large, moves), -FURTHEST, FURTHEST)
+        moved = np.sqrt(asked.at.ridge) * np.clip(np.einsum("ndp,sdp->snd", of_large, moves), -FURTHEST, FURTHEST)
         losses = np.exp(levels + moved) @ aim.weights
         pick = int((np.exp(levels) @ aim.weights).argmin())
         regret = float((np.log(losses[:, pick]) - np.log(losses.min(axis=1))).mean())
@@ -142,7 +138,8 @@ class _Sizes:
     of_done: np.ndarray  # (n,) the group of each run that is done
 
 
-def _sizes(asked: Setting, models: Sequence[Model | None], done: Done) -> _Sizes:
+def _sizes(asked: Setting, models: Sequence[Model | None]) -> _Sizes:
+    done = asked.done
     own = [1.0 if one is None else one.parameters for one in models]
     further = [] if done.parameters is None else sorted(set(done.parameters.tolist()) - set(own))
     there = [own[0]] * len(done.mixtures) if done.parameters is None else done.parameters.tolist()
@@ -150,49 +147,29 @@ def _sizes(asked: Setting, models: Sequence[Model | None], done: Done) -> _Sizes
     return _Sizes(np.array(own + further), asked.large.parameters if asked.large else max(own), of_done)
 
 
-def pools_of(asked: Setting, model: Model | None) -> np.ndarray | None:
-    """Unique tokens (m,) that a run of a model has; None where pools are not known."""
-    if asked.pools is None or not asked.match_epochs:
-        return asked.pools
-    if model is None or asked.run_tokens is None:
-        raise InputError("--match-epochs needs --models and the tokens of the large run (--large or --run-tokens).")
-    return asked.pools * min(model.tokens / asked.run_tokens, 1.0)
-
-
-def _counting(asked: Setting, shares: np.ndarray, tokens: float | None, pools: np.ndarray | None) -> np.ndarray:
-    """The shares that count of runs of so many tokens."""
-    if tokens is not None and pools is not None:
-        return counted(shares, tokens / pools, asked.R)[0]
-    return shares
-
-
-def _offer(at, asked, sizes, shares, names, done, costs) -> design.Offer:
+def _offer(asked, sizes, shares, names, costs) -> design.Offer:
     """Fresh mixtures at every size, and done ones at the sizes at which they were not run."""
     models = asked.models or (None,)
     slopes, mixture, size = [], [], []
     for number, one in enumerate(models):
-        there = {name for name, group in zip(done.mixtures, sizes.of_done, strict=True) if group == number}
+        there = {name for name, group in zip(asked.done.mixtures, sizes.of_done, strict=True) if group == number}
         rows = [row for row in range(len(shares)) if row >= len(names) or (number > 0 and names[row] not in there)]
         tokens = None if one is None else one.tokens
-        own = _counting(asked, shares[rows], tokens, pools_of(asked, one))
+        own = asked.counting(shares[rows], tokens, asked.pools_of(one))
         group = np.full(len(rows), number)
-        slopes.append(at_sizes(at, own, group, len(sizes.parameters)))
+        slopes.append(at_sizes(asked.at, own, group, len(sizes.parameters)))
         mixture.append(np.array(rows))
         size.append(group)
     group = np.concatenate(size)
     return design.Offer(np.concatenate(slopes), np.concatenate(mixture), group, costs[group])
 
 
-def _aim(at, asked, sizes, fresh, done) -> design.Aim:
+def _aim(asked, sizes, fresh) -> design.Aim:
     groups = len(sizes.parameters)
-    large = _counting(asked, fresh, asked.run_tokens, asked.pools)
-    decided = design.wanted(at_sizes(at, large, None, groups))
-    before = known_at_sizes(at, sizes.parameters, sizes.large)
-    aim = design.Aim(before, decided, asked.weights / asked.weights.sum())
-    if not done.mixtures:
-        return aim
-    made = design.outer(at_sizes(at, done.counted, sizes.of_done, groups))
-    return replace(aim, precision=aim.precision + made)
+    decided = design.wanted(at_sizes(asked.at, asked.counting_of_large(fresh), None, groups))
+    before = known_at_sizes(asked.at, sizes.parameters, sizes.large)
+    made = design.outer(at_sizes(asked.at, asked.done.counted, sizes.of_done, groups))
+    return design.Aim(before + made, decided, asked.weights / asked.weights.sum())
 
 
 def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
@@ -214,7 +191,7 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
         name = known[key] if new else names[mixture]
         seed = 1 + sum(one.mixture == name and one.model == model for one in runs)
         own = rounded(shares[mixture]) if mixture >= len(names) else shares[mixture]
-        runs.append(Proposed(name, own, new, model, pools_of(asked, model), seed, information))
+        runs.append(Proposed(name, own, new, model, asked.pools_of(model), seed, information))
     return runs
 
 

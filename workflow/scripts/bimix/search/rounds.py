@@ -16,7 +16,7 @@ from bimix.mixtures.by_hand import within
 from bimix.mixtures.marginals import raked
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
-from bimix.search.by_hand import ByHand
+from bimix.search.by_hand import Wanted
 from bimix.search.posterior import USUAL_NOISE, Law, Posterior, total_variation
 from bimix.search.sizes import Model
 from bimix.transfer.unseen import unseen
@@ -79,7 +79,7 @@ class Search(Posterior):
         return self._next(self._found(voice, taken), voice.name)
 
     def by_hand(
-        self, rules: ByHand, epochs: Sequence[float], count: int, candidates: np.ndarray | None = None
+        self, rules: Wanted, epochs: Sequence[float], count: int, candidates: np.ndarray | None = None
     ) -> dict[str, Next]:
         """Rules by hand to run first, by name, `count` at most: those whose epochs of the wanted
         domains fewer than two runs have, these rules among them, away from all runs, if they hold

@@ -1,4 +1,4 @@
-"""The setting of a design of runs, and what is done already: read from the flags and tables."""
+"""The setting of a design of runs, and what is known before: read from the flags and tables."""
 
 import argparse
 from dataclasses import dataclass
@@ -30,45 +30,59 @@ from bimix.transfer.run import form_of
 class Done:
     """Runs that are done: their mixtures, shares (n, m), those that count, and parameters (n,)."""
 
-    mixtures: tuple[str, ...] = ()
-    shares: np.ndarray | None = None
-    counted: np.ndarray | None = None
+    mixtures: tuple[str, ...]
+    shares: np.ndarray
+    counted: np.ndarray
     parameters: np.ndarray | None = None  # None: of the cheapest model
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The setting of a design of m domains."""
+    """The setting of a design of m domains, and what is known before it."""
 
     domains: tuple[str, ...]
     lower: np.ndarray  # (m,)
     upper: np.ndarray  # (m,)
     weights: np.ndarray  # (d,) of the loss domains
     seed: int
-    count: int | None = None  # mixtures, without the further seed
-    budget: float = np.inf  # FLOPs
-    models: tuple[Model, ...] = ()  # cheapest first; none: one size, of unknown cost
-    large: Model | None = None
-    pools: np.ndarray | None = None  # (m,) unique tokens, inf where not limited
-    run_tokens: float | None = None  # of the large run
-    match_epochs: bool = False  # whether small runs have pools that are smaller likewise
-    R: float = PUBLISHED_R
-
-
-@dataclass(frozen=True)
-class Known:
-    """What runs say before a design: the law's numbers, the runs done and, where they have losses,
-    the law fitted to them and the noise of one.
-    """
-
-    at: Numbers
+    count: int | None  # mixtures, without the further seed
+    budget: float  # FLOPs
+    models: tuple[Model, ...]  # cheapest first; none: one size, of unknown cost
+    large: Model | None
+    pools: np.ndarray | None  # (m,) unique tokens, inf where not limited
+    run_tokens: float | None  # of the large run
+    match_epochs: bool  # whether small runs have pools that are smaller likewise
+    R: float
+    at: Numbers  # of the law
     done: Done
-    fitted: dict | None = None
-    noise: float | None = None
+    fitted: dict | None  # the law fitted to the runs done, if they have losses
+    noise: float | None  # of such a run
+
+    def centre(self) -> np.ndarray:
+        """The mean (m,) of the runs done; without any, equal shares."""
+        return (
+            self.done.shares.mean(axis=0) if self.done.mixtures else np.full(len(self.domains), 1 / len(self.domains))
+        )
+
+    def pools_of(self, model: Model | None) -> np.ndarray | None:
+        """Unique tokens (m,) that a run of a model has; None where pools are not known."""
+        if self.pools is None or not self.match_epochs:
+            return self.pools
+        if model is None or self.run_tokens is None:
+            raise InputError("--match-epochs needs --models and the tokens of the large run (--large or --run-tokens).")
+        return self.pools * min(model.tokens / self.run_tokens, 1.0)
+
+    def counting(self, shares: np.ndarray, tokens: float | None, pools: np.ndarray | None) -> np.ndarray:
+        """The shares (n, m) that count of runs of so many tokens."""
+        return shares if tokens is None or pools is None else counted(shares, tokens / pools, self.R)[0]
+
+    def counting_of_large(self, shares: np.ndarray) -> np.ndarray:
+        """Those of the large run."""
+        return self.counting(shares, self.run_tokens, self.pools)
 
 
-def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
-    """What is known, and the setting. Errors: flags that do not belong together."""
+def read_setting(options: argparse.Namespace) -> Setting:
+    """The setting. Errors: flags that do not belong together."""
     _refuse(options)
     tokens = read_tokens(options.tokens) if options.tokens else None
     objective = asked_objective(options)
@@ -90,21 +104,27 @@ def read_setting(options: argparse.Namespace) -> tuple[Known, Setting]:
         gaps = read_gaps(options.prior, domains, loss_domains) if options.prior else None
         groups = read_groups(options.domain_groups, domains) if options.domain_groups else by_name(domains)
         at = guessed(len(domains), np.arange(len(domains)), offsets(gaps), spread_of(groups, domains))
-    asked = Setting(
-        domains,
-        *_bounds(options, domains, tokens, run_tokens),
-        target_weights({"loss_domains": list(loss_domains)}, objective.domain_weights()),
-        options.seed,
-        options.count,
-        np.inf if options.budget is None else read_budget(options.budget, large),
-        tuple(read_models(options.models, options.offered)) if options.models else (),
-        large,
-        None if tokens is None else np.array([tokens.get(name, np.inf) for name in domains]),
-        run_tokens,
-        options.match_epochs,
-        PUBLISHED_R if form is None else form.R,
+    lower, upper = _bounds(options, domains, tokens, run_tokens)
+    R = PUBLISHED_R if form is None else form.R
+    return Setting(
+        domains=domains,
+        lower=lower,
+        upper=upper,
+        weights=target_weights({"loss_domains": list(loss_domains)}, objective.domain_weights()),
+        seed=options.seed,
+        count=options.count,
+        budget=np.inf if options.budget is None else read_budget(options.budget, large),
+        models=tuple(read_models(options.models, options.offered)) if options.models else (),
+        large=large,
+        pools=None if tokens is None else np.array([tokens.get(name, np.inf) for name in domains]),
+        run_tokens=run_tokens,
+        match_epochs=options.match_epochs,
+        R=R,
+        at=at,
+        done=_done(options.mixtures, domains, observed, R),
+        fitted=fitted,
+        noise=noise,
     )
-    return Known(at, _done(options.mixtures, asked, observed), fitted, noise), asked
 
 
 def _refuse(options: argparse.Namespace) -> None:
@@ -137,14 +157,15 @@ def _bounds(options, domains, tokens, run_tokens):
     return with_least(low, high, domains, options.least, tokens, lower), high
 
 
-def _done(mixtures: Path | None, asked: Setting, observed: Observations | None) -> Done:
+def _done(mixtures: Path | None, domains: tuple[str, ...], observed: Observations | None, R: float) -> Done:
     """The runs that are done; of mixtures without losses one each, of unknown size."""
     if observed is not None:
         own = observed.proportions
         if observed.pools is not None:
-            own = counted(own, observed.tokens[:, None] / observed.pools, asked.R)[0]
+            own = counted(own, observed.tokens[:, None] / observed.pools, R)[0]
         return Done(observed.mixtures, observed.proportions, own, observed.parameters)
     if mixtures is None:
-        return Done()
-    names, shares = proportions_of(read_mixtures(mixtures).table, asked.domains, str(mixtures))
+        none = np.zeros((0, len(domains)))
+        return Done((), none, none)
+    names, shares = proportions_of(read_mixtures(mixtures).table, domains, str(mixtures))
     return Done(names, shares, shares)

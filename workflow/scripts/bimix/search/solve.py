@@ -11,7 +11,6 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
 from bimix.judge.evidence import known_from, moved, noise_between, outside, promise, proxies_at, renamed
-from bimix.judge.law_scores import COMPARISON
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
@@ -52,18 +51,10 @@ def solved(law: str, options: argparse.Namespace, observed: Observations, before
     errors = left_out(fitted, observed, sought.step, ahead=True)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
     spans = intervals(sought, LEVEL, named, judging.reference, errors)
-    promised = promise(fitted, law, "observed", spans, left_out_scores(fitted, errors), judging)
+    relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
+    scores = {"left_out_mre": dict(zip(fitted["loss_domains"], relative, strict=True))}
+    promised = promise(fitted, law, "observed", spans, scores, judging)
     return Solved(sought, sought.shares(), errors, spans, promised)
-
-
-def left_out_scores(fitted: dict, errors: LeftOut) -> pl.DataFrame:
-    """Mean relative errors on runs left out, as compare_laws.py writes them."""
-    relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0)
-    rows = [
-        (fitted["law"], "left_out_mre", name, float(one), len(fitted["mixtures"]), None, None)
-        for name, one in zip(fitted["loss_domains"], relative, strict=True)
-    ]
-    return pl.DataFrame(rows, schema=COMPARISON, orient="row")
 
 
 @dataclass(frozen=True)
