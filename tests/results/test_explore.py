@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -262,8 +263,9 @@ def test_without_a_law_that_is_a_formula_the_page_has_shares_and_no_predictions(
         "even": dict.fromkeys(DOMAINS, 0.2),
         "found": dict(zip(DOMAINS, (0.4, 0.3, 0.1, 0.1, 0.1), strict=True)),
     }
-    rest = ({"web": 0.1}, {}, None), dict.fromkeys(DOMAINS, 1e3), 1e4, 100
-    text = page("made", {}, pl.DataFrame(), mixtures, {}, "even", "found", Objective(), *rest, said=[("Why", "<")])
+    flags = {"lower": '{"web": 0.1}', "upper": None, "tokens": json.dumps(dict.fromkeys(DOMAINS, 1e3))}
+    asked = SimpleNamespace(**flags, run_tokens=1e4)
+    text = page(asked, "made", {}, pl.DataFrame(), mixtures, {}, "even", "found", 100, said=[("Why", "<")])
     (tmp_path / "explore.html").write_text(text)
     browser.open(tmp_path / "explore.html")
     assert browser.run("return rounded(state.mixture)") == pytest.approx(mixtures["found"])

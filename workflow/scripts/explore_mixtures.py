@@ -19,7 +19,7 @@ from bimix.optimum.intervals import INTERVALS
 from bimix.outputs import write_text
 from bimix.results.explore import DRAWN, page
 from bimix.search.by_hand import Wanted, add_rules
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.tables import read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -62,8 +62,8 @@ def main(argv: list[str] | None = None) -> None:
     rules = Wanted.of(options, laws[0], asked_objective(options).domain_weights(), tokens, run_tokens)
     for name, own in rules.every_rule(options.hand, options.max_epochs).items():
         mixtures.setdefault(name, dict(zip(laws[0]["domains"], own.tolist(), strict=True)))
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
     text = page(
+        options,
         title=f"{options.title}: move the shares",
         laws=dict(zip(names, laws, strict=True)),
         spans=spans,
@@ -71,12 +71,7 @@ def main(argv: list[str] | None = None) -> None:
         ran=ran,
         reference=options.reference_mixture.stem,
         start=options.start or (names[0] if options.optimised else options.reference_mixture.stem),
-        objective=asked_objective(options),
-        limits=(*limits, options.max_epochs),
-        tokens=tokens,
-        run_tokens=options.run_tokens,
         step=options.step,
-        parameters=options.parameters,
     )
     write_text(options.out, text)
 

@@ -33,7 +33,6 @@ from bimix.results.layout import WIDTH, paragraph, table
 from bimix.results.pages import entries
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
-from bimix.tables import read_numbers
 from bimix.transfer.run import size_read
 
 TRIED = ("transfer", "bimix")
@@ -129,9 +128,8 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
     best, runs = found.verdict.best, {found.called.get(name, name) for name in found.ran}
     rules = (name for name in found.shares if name not in runs)
     shown = dict.fromkeys((found.criterion.reference, best, *found.fits, *rules))
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
-    sought = found.sought
     return explore_page(
+        found.asked,
         title=f"{options.losses.stem}: the mixture to take, and others to try",
         laws={law: one.sought.fitted for law, one in found.fits.items()},
         spans=pl.concat([one.spans for one in found.fits.values()]),
@@ -139,12 +137,7 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
         ran=found.ran,
         reference=found.criterion.reference,
         start=best,
-        objective=sought.objective,
-        limits=(*limits, options.max_epochs),
-        tokens=sought.pools or {},
-        run_tokens=options.run_tokens,
         step=options.step,
-        parameters=options.parameters,
         said=entries(headline(page)),
     )
 

@@ -19,19 +19,20 @@ from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.tables import by_mixture
-from bimix.optimum.flags import asked_tokens, number_or_none, run_tokens_of
+from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
-from bimix.optimum.objective import objective_of
+from bimix.optimum.objective import weighed
+from bimix.optimum.report import epochs_of
 from bimix.outputs import write_json, write_text
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sections
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import headline, model_name
+from bimix.results.headline import OBSERVED, Headline, headline, model_name
 from bimix.results.pages import entries, summary_page
-from bimix.results.summary import Result, details, first_page, heading
+from bimix.results.summary import Result, bound, details, first_page, unmeasured_rules
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
-from bimix.tables import read_json, read_numbers, read_table, read_tokens
+from bimix.tables import read_json, read_table, read_tokens
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -79,7 +80,7 @@ def main(argv: list[str] | None = None) -> None:
     texts = {options.out: page, options.details: behind}
     texts[options.page] = summary_page(options.dataset, f"{page}\n\n{behind}")
     if options.recommended:
-        best, why = result.verdict.best, result.verdict.why
+        best, why = result.page.verdict.best, result.page.verdict.why
         write_json(options.recommended, {"mixture": best, "why": why, "proportions": result.shares[best]})
     if options.explore:
         texts[options.explore] = explored(options, result)
@@ -89,26 +90,29 @@ def main(argv: list[str] | None = None) -> None:
 
 def explored(options: argparse.Namespace, result: Result) -> str:
     """The page to play with, open at the mixture to take and the law with the least error."""
-    best, limits = result.verdict.best, (options.lower, options.upper)
+    page, best = result.page, result.page.verdict.best
     names = [] if options.stage else sorted(result.laws, key=lambda name: name != result.trusted)
-    shown = dict.fromkeys((result.reference, best, *result.laws, *result.target.mixtures, *result.hand))
-    page = heading(result)
+    shown = dict.fromkeys((result.reference, best, *result.laws, *page.target.mixtures, *result.hand))
     return explore_page(
-        title=f"{result.dataset}: the mixture to take, and others to try",
+        asked(options),
+        title=f"{page.dataset}: the mixture to take, and others to try",
         laws={name: result.laws[name] for name in names},
         spans=result.tables["intervals"],
         mixtures={name: result.shares[name] for name in shown if name in result.shares},
         ran=result.ran,
         reference=result.reference,
         start=best,
-        objective=result.objective,
-        limits=(*(read_numbers(one) if one else {} for one in limits), options.max_epochs),
-        tokens={} if options.stage else result.tokens,
-        run_tokens=options.optimum_tokens,
         step=result.step,
-        model=model_name(result.models[1]),
+        model=model_name(options.asked_model),
         said=entries(headline(page)),
     )
+
+
+def asked(options: argparse.Namespace) -> argparse.Namespace:
+    """The flags of the optima, as their own scripts have them; of a stage no epochs are counted."""
+    tokens = options.tokens[0] if options.tokens and not options.stage else None
+    flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
+    return argparse.Namespace(**vars(options) | flags)
 
 
 def read(options: argparse.Namespace) -> Result:
@@ -124,27 +128,19 @@ def read(options: argparse.Namespace) -> Result:
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     shares |= {called.get(name, name): own for name, own in ran.items()}
     ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
-    # of a stage no epochs are counted
-    run_tokens = (
-        {}
-        if options.stage
-        else {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
-    )
+    run_tokens = {}
+    if not options.stage:
+        run_tokens = {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
     tokens = read_tokens(options.tokens[0]) if options.tokens else {}
     forbidden = outside(shares, options, tokens, run_tokens.get(names[0]))
-    tables = {
-        "intervals": pl.concat(
-            [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
-        ),
-    }
+    spans = [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
+    tables = {"intervals": pl.concat(spans)}
     if options.laws:
         tables["laws"] = read_as(options.laws, LAWS_TABLE)
     if options.answers:
         tables["downstream"] = read_table(options.answers[0])
     target, proxies, promises = evidence(options, criterion_of(options), laws, tables["intervals"], forbidden, called)
-    objective = objective_of(
-        options.objective, options.weights and read_numbers(options.weights), reference=options.objective_reference
-    )
+    objective = asked_objective(asked(options))
     law, rules = laws[names[0]], {}
     if not options.stage:  # which is no whole run
         horizon = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
@@ -154,40 +150,53 @@ def read(options: argparse.Namespace) -> Result:
     hand = rules if believed is None else believed.hand
     shares = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
     files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
-    return Result(
+    found = verdict(target, proxies, promises, ranks, believed)
+    own = found.promise.mixture if found.promise else names[0]
+    law, best, compared = laws[own], shares.get(found.best, {}), options.compared_model
+    page = Headline(
         dataset=options.dataset,
-        objective=objective,
-        models=(options.fitted_model, options.asked_model, options.compared_model),
+        verdict=found,
+        target=target,
+        model=compared,
+        reference=options.reference + (f" in stage {options.stage}" if options.stage else ""),
+        searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
+        places={name: str(path) for name, path in files.items() if path.exists()},
+        moved=said,
+        sizes=sections.size_sentence(law, options.fitted_model, options.asked_model),
+        weighed=weighed(law, target.criterion.weights),
+        epochs=epochs_of(best, tokens, run_tokens.get(own)),
+        explore=str(options.explore or ""),
+        search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
+        bound=bound(objective, law, options.asked_model),
+        by_hand=unmeasured_rules(hand, shares, ran, law) if compared == OBSERVED else (),
+    )
+    return Result(
+        page,
+        models=(options.fitted_model, options.asked_model),
         step=options.step,
         stage=options.stage,
         reference=options.reference,
         laws=laws,
+        trusted=own,
         law_files=dict(zip(names, options.coefficients, strict=True)),
         optima=optima,
         shares=shares,
         ran=ran,
         tables=tables,
-        target=target,
         promises=promises,
-        verdict=verdict(target, proxies, promises, ranks, believed),
         hand=tuple(hand),
-        searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
-        moved=said,
         tokens=tokens,
         run_tokens=run_tokens,
         max_epochs=options.max_epochs,
-        files={name: path for name, path in files.items() if path.exists()},
         made=[*options.tables, *options.figures],
-        explore=str(options.explore or ""),
-        search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
         reused=read_json(options.reused)["remarks"] if options.reused else (),
         details=options.details,
     )
 
 
-def read_as(path: Path | None, schema: dict) -> pl.DataFrame:
-    """A table in the types of a schema, empty where there is no file."""
-    table = pl.DataFrame(schema=schema) if path is None else read_table(path)
+def read_as(path: Path, schema: dict) -> pl.DataFrame:
+    """A table in the types of a schema."""
+    table = read_table(path)
     return table.cast({name: kind for name, kind in schema.items() if name in table.columns})
 
 

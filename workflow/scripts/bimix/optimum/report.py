@@ -84,6 +84,14 @@ def fitted_support(fitted: dict, shares: np.ndarray, table: Path) -> Support:
     return support(shares, runs[used], fitted["domains"], [names[number] for number in used])
 
 
+def epochs_of(
+    shares: Mapping[str, float], pools: Mapping[str, float] | None, run_tokens: float | None
+) -> dict[str, float]:
+    """How often a run reads the text of each domain, of those whose tokens are known."""
+    there = pools or {}
+    return {name: one * run_tokens / there[name] for name, one in shares.items() if run_tokens and there.get(name)}
+
+
 def further_epochs(
     fitted: dict, shares: np.ndarray, pools: Mapping[str, float] | None, run_tokens: float | None
 ) -> dict[str, dict[str, float | None]]:
@@ -92,14 +100,13 @@ def further_epochs(
 
     There the law extrapolates, even if it models repetition.
     """
-    if not pools or not run_tokens:
-        return {}
     found = {}
-    for domain, share in zip(fitted["domains"], shares, strict=True):
-        epochs = share * run_tokens / pools[domain] if pools.get(domain) else 0.0
+    for domain, epochs in epochs_of(
+        dict(zip(fitted["domains"], shares.tolist(), strict=True)), pools, run_tokens
+    ).items():
         seen = fitted.get("epochs_seen", {}).get(domain)
         if epochs > SAME_EPOCHS * max(1.0, seen or 0.0):
-            found[domain] = {"epochs": float(epochs), "most_fitted": seen}
+            found[domain] = {"epochs": epochs, "most_fitted": seen}
     return found
 
 

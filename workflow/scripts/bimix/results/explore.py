@@ -5,6 +5,7 @@ The numbers are computed in the browser, by `explore_page/laws.js`, from the law
 is loaded from elsewhere.
 """
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +19,13 @@ from markupsafe import Markup
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.exports.write import blanks
-from bimix.laws.fitted import FAR_AHEAD, at_run
+from bimix.laws.fitted import FAR_AHEAD
 from bimix.laws.table import LAWS
-from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import asked_tokens
+from bimix.optimum.flags import asked_objective, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import Sought
+from bimix.tables import read_numbers
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
@@ -60,6 +62,7 @@ class Explored:
 
 
 def page(
+    options: argparse.Namespace,
     title: str,
     laws: Mapping[str, dict],
     spans: pl.DataFrame,
@@ -67,43 +70,37 @@ def page(
     ran: Mapping[str, Mapping[str, float]],
     reference: str,
     start: str,
-    objective: Objective,
-    limits: tuple[Mapping[str, float] | None, Mapping[str, float] | None, float | None],
-    tokens: Mapping[str, float],
-    run_tokens: float | None,
     step: int | None,
-    parameters: float | None = None,
     model: str = "your runs",
     said: Sequence[tuple[str, str]] = (),
 ) -> str:
     """The page of fitted laws, {mixture: law}, the first one shown first; laws that are no formula
     are left out, their optima stay, and without any it predicts nothing.
 
-    `spans`: their intervals; `mixtures`, with rules by hand, have a button; `ran`: all runs;
-    `limits` of an optimum: lower, upper, epochs; without a `step` it is the last one fitted.
-    `model`: what is predicted; `said`: labels and texts above, what is recommended and why.
+    `options`: flags of what is sought, as of `Sought.of`; `spans`: intervals of the laws;
+    `mixtures`, with rules by hand, have a button; `ran`: all runs; without a `step` it is the last
+    one fitted. `model`: what is predicted; `said`: labels and texts above, what is recommended and
+    why.
     """
-    domains, explored, bounds, weights = tuple(mixtures[reference]), [], None, objective.domain_weights()
-    for name, fitted in laws.items():
-        if first := bounds is None and fitted["law"] in DRAWN:
-            step = step or fitted["steps"][-1]
-            run_tokens = asked_tokens(fitted, run_tokens, step, parameters)
-        fitted = at_run(fitted, parameters, run_tokens, tokens or None, step) if fitted["law"] in DRAWN else fitted
-        if first:
-            domains, bounds = tuple(fitted["domains"]), run_bounds(fitted, step, *limits, tokens, run_tokens, weights)
-        explored.append(Explored(name, fitted, spans.filter(pl.col("law") == fitted["law"])))
-    drawn = [one for one in explored if one.fitted["law"] in DRAWN]
-    if bounds is None:
-        ends = ((limits[0] or {}, 0.0), (limits[1] or {}, 1.0))
-        bounds = tuple(np.array([own.get(name, end) for name in domains]) for own, end in ends)
+    objective, tokens, run_tokens = asked_objective(options), pools_of(options) or {}, options.run_tokens
+    formulas = {name: law for name, law in laws.items() if law["law"] in DRAWN}
+    if formulas:
+        step = step or next(iter(formulas.values()))["steps"][-1]
+        sought = {name: Sought.of(options, law, step) for name, law in formulas.items()}
+        drawn = [Explored(name, one.fitted, spans.filter(law=one.fitted["law"])) for name, one in sought.items()]
+        first = next(iter(sought.values()))
+        domains, bounds, run_tokens = tuple(first.fitted["domains"]), (first.lower, first.upper), first.run_tokens
+        names, goal = _goal(first.goal)
+    else:
+        drawn, domains, names, goal = [], tuple(mixtures[reference]), [], {}
+        ends = ((options.lower, 0.0), (options.upper, 1.0))
+        limits = [(read_numbers(given) if given else {}, end) for given, end in ends]
+        bounds = [np.array([own.get(name, end) for name in domains]) for own, end in limits]
     losses = list(drawn[0].fitted["loss_domains"]) if drawn else []
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
     fitted_runs = next(iter(laws.values()))["mixtures"] if laws else ()
     level = spans["level"][0] if spans.height else None
-    names, goal = [], {}
-    if drawn:
-        names, goal = _goal(drawn[0].fitted, Goal(dict(drawn[0].fitted), step, objective))
     run = next(iter(drawn[0].fitted["coefficients"].values())).get("run") or {} if drawn else {}
     run_tokens = run.get("tokens") or run_tokens
     unit = "metrics" if drawn and set(drawn[0].fitted.get("metrics", ())) >= set(names) else "nats per token"
@@ -129,7 +126,7 @@ def page(
         "seen": SEEN,
         "exports": {name: {"ending": FORMATS[name].ending, "text": text} for name, text in blanks(domains).items()},
     }
-    others = sorted({one.fitted["law"] for one in explored} - set(DRAWN))
+    others = sorted({law["law"] for law in laws.values()} - set(DRAWN))
     about = "Move a share: the open ones keep their ratios."
     about += (
         f" The numbers are predicted for {model}; the interval is that of a run which the law has not seen."
@@ -158,11 +155,11 @@ def page(
     )
 
 
-def _goal(fitted: Mapping, goal: Goal) -> tuple[list[str], dict]:
+def _goal(goal: Goal) -> tuple[list[str], dict]:
     """The losses that weigh, and what the page minimises."""
     weights = dict(zip(goal.names, goal.weights.tolist(), strict=True))
     own = goal.reference
-    reference = None if own is None else dict(zip(fitted["domains"], own.tolist(), strict=True))
+    reference = None if own is None else dict(zip(goal.fitted["domains"], own.tolist(), strict=True))
     return goal.names, {"weights": weights, "groups": goal.groups, "reference": reference}
 
 

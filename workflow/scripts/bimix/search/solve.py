@@ -18,6 +18,7 @@ from bimix.observations.observations import Observations
 from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
+from bimix.optimum.report import epochs_of
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, once, whole
@@ -41,12 +42,11 @@ class Solved:
         return dict(zip(self.sought.fitted["domains"], self.optimum.tolist(), strict=True))
 
 
-def solved(law: str, options: argparse.Namespace, observed: Observations, before: Mapping[str, float]) -> Solved:
+def solved(
+    law: str, asked: argparse.Namespace, judging: Criterion, observed: Observations, before: Mapping[str, float]
+) -> Solved:
     """A law with its optimum, errors and promise; `before` is the reference {domain: share}."""
-    judging = criterion_of(options)
-    reference = {name: share for name, share in before.items() if share > 0}
-    kept = None if judging.kind == "weighted" else json.dumps(reference)
-    sought = Sought.of(argparse.Namespace(**{**vars(options), "reference": kept}), fit(law, observed), options.step)
+    sought = Sought.of(asked, fit(law, observed), asked.step)
     fitted = sought.fitted
     errors = left_out(fitted, observed, sought.step, ahead=True)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
@@ -64,6 +64,7 @@ class Answer:
     verdict: Verdict
     runs: Comparison | None  # at the step; None: there is none
     criterion: Criterion
+    asked: argparse.Namespace  # the flags, with the reference as a mixture
     fits: dict[str, Solved]  # by law, that with the least error on runs left out first
     refused: list[tuple[str, str]]  # laws, and why
     ran: dict[str, dict[str, float]]
@@ -80,9 +81,7 @@ class Answer:
         return self.sought.fitted
 
     def epochs(self, shares: Mapping[str, float]) -> dict[str, float]:
-        """How often the run reads the text of each domain, as far as its tokens are known."""
-        there, run_tokens = self.sought.pools or {}, self.sought.run_tokens
-        return {name: one * run_tokens / there[name] for name, one in shares.items() if run_tokens and there.get(name)}
+        return epochs_of(shares, self.sought.pools, self.sought.run_tokens)
 
 
 def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
@@ -109,7 +108,10 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     }
     if judging.reference not in ran:
         raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(ran)}.")
-    fits, refused = _fits(options, observed, ran[judging.reference])
+    before = ran[judging.reference]
+    kept = None if judging.kind == "weighted" else json.dumps({name: one for name, one in before.items() if one > 0})
+    asked = argparse.Namespace(**vars(options) | {"reference": kept})
+    fits, refused = _fits(asked, judging, observed, before)
     optima = {name: one.shares() for name, one in fits.items()}
     called = moved(ran, optima)
     shares = {called.get(name, name): own for name, own in ran.items()}
@@ -135,17 +137,17 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     known = optima | {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in hand.items()} | shares
     found = verdict(runs, runs, promises, ranks, believed)
-    return Answer(found, runs, judging, fits, refused, ran, called, known, searched)
+    return Answer(found, runs, judging, asked, fits, refused, ran, called, known, searched)
 
 
 def _fits(
-    options: argparse.Namespace, observed: Observations, before: Mapping[str, float]
+    asked: argparse.Namespace, judging: Criterion, observed: Observations, before: Mapping[str, float]
 ) -> tuple[dict[str, Solved], list[tuple[str, str]]]:
     """The laws, that with the least error first, and the others with why not. Errors: none is."""
     fits, refused = {}, []
-    for law in options.laws:
+    for law in asked.laws:
         try:
-            fits[law] = solved(law, options, observed, before)
+            fits[law] = solved(law, asked, judging, observed, before)
         except InputError as refusal:
             refused.append((law, str(refusal)))
     if not fits:
