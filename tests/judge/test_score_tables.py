@@ -146,9 +146,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("n", [3, 8, 19])
 def test_each_mixture_is_predicted_by_a_fit_without_it(told: list, n: int) -> None:
     runs = observed(n, noise=0.1)
-    found = at_last_step(runs, left_out_losses("bimix", runs), "left_out")
-    assert found["left_out_mre"] == pytest.approx({"a": 0.1, "b": 0.1})
-    assert found["left_out_spearman"] == pytest.approx({"a": 1, "b": 1})
+    mre, spearman = at_last_step(runs, left_out_losses("bimix", runs))
+    assert mre == pytest.approx({"a": 0.1, "b": 0.1}) and spearman == pytest.approx({"a": 1, "b": 1})
     assert len(told) == min(n, FOLDS)
     left = [n - len(mixtures) for mixtures in told]
     assert sum(left) == n and max(left) - min(left) <= 1
@@ -161,11 +160,10 @@ def test_scores_of_the_last_step_are_of_what_was_observed_there_and_of_one_size(
     guesses = runs.losses[:, -1].copy()
     guesses[:, 0] *= [1.1, 0.9, 1.3, 1]
     guesses[1:3, 1] *= 1.5
-    found = at_last_step(runs, guesses, "x")
-    assert found["x_mre"] == pytest.approx({"a": 0.125, "b": 0.5})
-    assert set(found["x_spearman"]) == {"a"}
+    mre, spearman = at_last_step(runs, guesses)
+    assert mre == pytest.approx({"a": 0.125, "b": 0.5}) and set(spearman) == {"a"}
     runs.losses[:, -1, 1] = np.nan
-    assert set(at_last_step(runs, guesses, "x")["x_mre"]) == {"a"}
+    assert set(at_last_step(runs, guesses)[0]) == {"a"}
     # sizes are not mixed up
     one_size(observed(3))
     refused("models of several sizes", one_size, replace(observed(3), parameters=np.array([1.0, 1, 2])))
@@ -229,9 +227,9 @@ def test_laws_side_by_side_have_a_row_a_domain_and_their_mean(monkeypatch: pytes
     r2 = {domain: mre.filter(domain=domain)["r2_log"].mean() for domain in "ab"}
     own = table.filter(law="bimix", score="generalization_r2")
     assert own["value"].to_list() == pytest.approx([*r2.values(), np.mean(list(r2.values()))])
-    left = at_last_step(runs, left_out_losses("bimix", runs), "left_out")
+    left, _ = at_last_step(runs, left_out_losses("bimix", runs))
     own = table.filter(law="bimix", score="left_out_mre")
-    assert own["value"].to_list()[:2] == pytest.approx(list(left["left_out_mre"].values()))
+    assert own["value"].to_list()[:2] == pytest.approx(list(left.values()))
     assert set(table["runs"]) == {5} and set(table.filter(law="bimix")["coefficients"]) == {8}
     assert table.filter(law="bimix")["note"].null_count() == table.filter(law="bimix").height
     # four numbers from five runs: enough; it says nothing about other steps

@@ -168,8 +168,10 @@ def for_the_last_step(law: str, observed: Observations) -> Observations:
     return replace(observed, steps=observed.steps[-1:], losses=observed.losses[:, -1:])
 
 
-def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> dict[str, dict[str, float]]:
-    """{name}_mre and, from 3 mixtures on, {name}_spearman by loss domain, of predictions (n, d)."""
+def at_last_step(observed: Observations, predicted: np.ndarray) -> tuple[dict[str, float], dict[str, float]]:
+    """Mean relative errors and, from 3 mixtures on, Spearman's correlations by loss domain, of
+    predictions (n, d).
+    """
     last = observed.losses[:, -1]
     errors, ranks = {}, {}
     for d, domain in enumerate(observed.loss_domains):
@@ -178,4 +180,4 @@ def at_last_step(observed: Observations, predicted: np.ndarray, name: str) -> di
             errors[domain] = float(relative_error(last[seen, d], predicted[seen, d]).mean())
         if seen.sum() > 2:
             ranks[domain] = float(rank_correlation(last[seen, d : d + 1], predicted[seen, d : d + 1])[0])
-    return {f"{name}_mre": errors, f"{name}_spearman": ranks}
+    return errors, ranks

@@ -58,11 +58,9 @@ def noise_between(table: pl.DataFrame, criterion: Criterion) -> Known | None:
     if "seed" not in table.columns:
         return None
     try:
-        runs = measured(table)
-        noise = levels(replace(criterion, kind="weighted").values(runs)[:, :, -1])[1]
+        return levels(replace(criterion, kind="weighted").values(measured(table))[:, :, -1])[1]
     except InputError:
         return None
-    return noise and Known(noise.deviation, noise.freedom, noise.source)
 
 
 def evidence(

@@ -97,7 +97,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
             continue
         if left_out is not None:
             predicted[law] = left_out
-            scores |= at_last_step(observed, left_out, "left_out")
+            scores["left_out_mre"], scores["left_out_spearman"] = at_last_step(observed, left_out)
         size, least = fitted["coefficients_fitted"], LAWS[law].least_runs(len(observed.domains))
         few = f"needs {least} runs" if n < least else None
         for score, values in scores.items():
@@ -116,7 +116,7 @@ def _blended(observed: Observations, predicted: dict[str, np.ndarray]) -> list[t
     if len(defined) < 2 or n < blend.LEAST_RUNS:
         return []
     mixed, weights = blend.blend(truth, defined)
-    errors, said = at_last_step(observed, mixed, "blend")["blend_mre"], blend.shown(weights)
+    errors, said = at_last_step(observed, mixed)[0], blend.shown(weights)
     cells = [*errors.items(), (None, float(np.mean(list(errors.values()))))]
     return [
         (law, "blend_mre", domain, value, n, None, None if domain else said)
@@ -187,9 +187,8 @@ def learning_curve(
                 except InputError as refusal:
                     rows.append((law, runs, draw, None, None, None, str(refusal)))
                     continue
-                scores = at_last_step(test, predicted, "")
-                errors = list(scores["_mre"].values())
-                ranks = [rank for rank in scores["_spearman"].values() if np.isfinite(rank)]
+                errors, ranks = (list(own.values()) for own in at_last_step(test, predicted))
+                ranks = [rank for rank in ranks if np.isfinite(rank)]
                 rows.append((law, runs, draw, np.mean(errors), max(errors), np.mean(ranks) if ranks else None, None))
     return pl.DataFrame(rows, schema=LEARNING, orient="row")
 

@@ -22,11 +22,14 @@ MIXED = "units of several metrics"
 
 @dataclass(frozen=True)
 class Column:
-    """The loss of a domain, or a metric, with its unit. Lower is better."""
+    """The loss of a domain, or a metric in a unit of its own. Lower is better."""
 
     name: str
-    unit: str
     metric: bool
+
+    @property
+    def unit(self) -> str:
+        return self.name if self.metric else NATS
 
 
 @dataclass(frozen=True)
@@ -93,7 +96,7 @@ def measured(table: pl.DataFrame, step: int | None = None) -> Runs:
     at = (table[key].replace_strict(own, range(len(own)), return_dtype=pl.Int64) for key, own in names.items())
     losses[tuple(one.to_numpy() for one in at)] = table["loss"].to_numpy()
     metrics = set(table.filter(pl.col("metric"))["domain"]) if "metric" in table.columns else set()
-    columns = tuple(Column(name, name if name in metrics else NATS, name in metrics) for name in names["domain"])
+    columns = tuple(Column(name, name in metrics) for name in names["domain"])
     return Runs(tuple(names["mixture"]), tuple(names["seed"]), np.array(names["step"]), columns, losses, parameters)
 
 
@@ -178,7 +181,7 @@ class Criterion:
 
     def predicted(self, losses: np.ndarray, names: Sequence[str]) -> np.ndarray:
         """The objective (n,) of predicted losses (n, d), the first row the reference's."""
-        columns = [Column(name, NATS, metric=False) for name in names]  # metrics have weights, and then no other use
+        columns = [Column(name, metric=False) for name in names]  # metrics have weights, and then no other use
         if self.kind == "minimax":
             return self._worst(losses / losses[0], columns)
         target = self.target(columns)

@@ -30,7 +30,9 @@ ALIKE = 6  # decimals of log values in which the same run under two names agrees
 
 @dataclass(frozen=True)
 class Known:
-    """The standard deviation of a run's log value from other runs, and its degrees of freedom."""
+    """The standard deviation of a run's log value around the effects of mixture and seed, its
+    degrees of freedom, and where it comes from.
+    """
 
     deviation: float
     freedom: int
@@ -38,18 +40,14 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Noise:
-    """The standard deviation of a run's log value around the effects of mixture and seed, with its
-    degrees of freedom and the number of distinct `mixtures`. `errors` (n, n) are the standard
-    errors of differences between two mixtures, in units of `deviation`: sqrt(2 / seeds) where all
-    have all seeds. `source` says where the deviation comes from.
+class Noise(Known):
+    """The noise of n compared mixtures, of which so many are distinct `mixtures`. `errors` (n, n)
+    are the standard errors of differences between two of them, in units of `deviation`: sqrt(2 /
+    seeds) where all have all seeds.
     """
 
-    deviation: float
-    freedom: int
     mixtures: int
     errors: np.ndarray
-    source: str
 
     def between(self, one: int, other: int) -> float:
         """Half the width of the interval of two mixtures chosen beforehand."""
@@ -94,11 +92,9 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
     if freedom:
         deviation = float(np.sqrt(((measured - design @ effects) ** 2).sum() / freedom))
         how = "paired by seed" if paired else "no two of one seed"
-        return levels_of, Noise(deviation, freedom, mixtures, errors, f"from {len(measured)} runs, {how}")
+        known = Known(deviation, freedom, f"from {len(measured)} runs, {how}")
     known = known or within(logs)
-    if known is None:
-        return levels_of, None
-    return levels_of, Noise(known.deviation, known.freedom, mixtures, errors, known.source)
+    return levels_of, known and Noise(known.deviation, known.freedom, known.source, mixtures, errors)
 
 
 def within(logs: np.ndarray) -> Known | None:

@@ -297,51 +297,51 @@ def intervals(
     fitted, step, best = sought.fitted, sought.step, sought.shares()
     target = sought.objective.target(fitted)
 
+    rows = []
+
     def losses_at(shares, target):
         """Estimate, low and high of the picked losses at mixtures (k, m)."""
         guess = picked(losses_of([fitted], shares, step)[0], target)
         return guess, *left.ends(guess, shares, step, target, level)
 
-    rows = []  # kind, quantity, step, mixture, domain, estimate, low, high
+    def add(quantity, mixture, domain, numbers, kind=LEFT_OUT, step=step):
+        """A row of an estimate, low and high."""
+        rows.append((fitted["law"], quantity, mixture, step, domain, *map(defined, numbers), level, kind))
+
     if sought.objective.kind == "minimax":
-        rows.append((LEFT_OUT, "worst_ratio", step, fitted["law"], None, *_worst_ratio(sought, best, left, level)))
+        add("worst_ratio", fitted["law"], None, _worst_ratio(sought, best, left, level))
     if refitted is not None:
         ends = [(1 - level) / 2, (1 + level) / 2]
         for domain in fitted["loss_domains"]:
             for name in COEFFICIENTS:
                 own, *others = (_coefficient(one, domain, name) for one in (fitted, *refitted))
                 if own is not None:
-                    rows.append((RESIDUALS, name, None, None, domain, own, *np.quantile(others, ends)))
+                    add(name, None, domain, (own, *np.quantile(others, ends)), RESIDUALS, None)
         low, high = np.quantile([sought.shares(one) for one in refitted], ends, axis=0)
         for number, domain in enumerate(fitted["domains"]):
-            shares = best[number], low[number], high[number]
-            rows.append((RESIDUALS, "proportion", step, fitted["law"], domain, *shares))
+            add("proportion", fitted["law"], domain, (best[number], low[number], high[number]), RESIDUALS)
     if mixtures:
         shares = np.array(list(mixtures.values()))
         each, together = (np.array(losses_at(shares, one)) for one in (None, np.ones(len(target))))
         for n, name in enumerate(mixtures):
             for i, domain in enumerate(fitted["loss_domains"]):
-                rows.append((LEFT_OUT, "loss", step, name, domain, *each[:, n, i]))
-            rows.append((LEFT_OUT, "average_loss", step, name, None, *together[:, n]))
+                add("loss", name, domain, each[:, n, i])
+            add("average_loss", name, None, together[:, n])
     own, of_best = (np.array(losses_at(best[None], one))[:, 0] for one in (None, target))
     for domain, numbers in zip(fitted["loss_domains"], own.T, strict=True):
-        rows.append((LEFT_OUT, "optimum_loss", step, fitted["law"], domain, *numbers))
-    rows.append((LEFT_OUT, "optimum_average_loss", step, fitted["law"], None, *of_best))
+        add("optimum_loss", fitted["law"], domain, numbers)
+    add("optimum_average_loss", fitted["law"], None, of_best)
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
         guess = picked(losses_of([fitted], pair, step)[0], target)
         ends = left.ends_of_gain(guess, pair, step, target, level)
-        rows.append((LEFT_OUT, "gain", step, baseline, None, guess[0] - guess[1], *ends))
+        add("gain", baseline, None, (guess[0] - guess[1], *ends))
     if left.shortened:
         later = np.e * fitted["steps"][-1]
         rates = [*left.ahead(later, None, level), left.ahead(later, target, level)]
         for domain, rate in zip((*fitted["loss_domains"], None), rates, strict=True):
-            rows.append((LEFT_OUT, "ahead", None, None, domain, rate, np.nan, np.nan))
-    table = [
-        (fitted["law"], quantity, mixture, at, domain, *map(defined, numbers), level, kind)
-        for kind, quantity, at, mixture, domain, *numbers in rows
-    ]
-    return pl.DataFrame(table, schema=INTERVALS, orient="row")
+            add("ahead", None, domain, (rate, np.nan, np.nan), step=None)
+    return pl.DataFrame(rows, schema=INTERVALS, orient="row")
 
 
 def _coefficient(fitted: dict, domain: str, name: str) -> float | None:

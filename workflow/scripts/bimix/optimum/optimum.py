@@ -80,7 +80,8 @@ def best(
     """The mixture within the bounds that minimises the objective.
 
     Errors: those of `optimum`; a constraint that no mixture satisfies, with the domain; another
-    objective than `weighted` for a searched law; a size at which losses are not convex.
+    objective than `weighted` for a searched law; a size at which losses are not convex; a duality
+    gap that is too large.
     """
     law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
     if objective.plain or not goal.convex:
@@ -88,12 +89,17 @@ def best(
         if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
-    if not goal.parts:  # marginals alone
+    if goal.parts:
+        found = solve(goal.program(), lower, upper, _feasible(goal, lower, upper) if goal.held else None)
+    else:  # marginals alone
         shares = minimum(goal.average, lower, upper, goal.kept)
-        return _as_best(goal, checked(certified(goal.program(), shares, None, lower, upper)))
-    start = _feasible(goal, lower, upper) if goal.held else None
-    found = solve(goal.program(), lower, upper, start)
-    return _as_best(goal, checked(found))
+        found = certified(goal.program(), shares, None, lower, upper)
+    if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
+        raise InputError(
+            f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
+            f" by {found.violation:.3g}; widen the margin or the bounds."
+        )
+    return _as_best(goal, found)
 
 
 def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
@@ -115,16 +121,6 @@ def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
             " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
         )
     return goal
-
-
-def checked(found: Solved) -> Solved:
-    """The optimum. Errors: the duality gap is too large, or a constraint is violated."""
-    if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
-        raise InputError(
-            f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
-            f" by {found.violation:.3g}; widen the margin or the bounds."
-        )
-    return found
 
 
 def best_shares(

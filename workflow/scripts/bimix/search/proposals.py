@@ -4,7 +4,7 @@ and one of them twice where the noise of a run is not known.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import polars as pl
@@ -223,23 +223,11 @@ def mixture_table(runs: Sequence[Proposed], domains: Sequence[str]) -> pl.DataFr
 
 def run_table(runs: Sequence[Proposed]) -> pl.DataFrame:
     """mixture, seed, model, parameters, tokens, flops, information: one row for a run, in order."""
-    rows = [
-        (
-            one.mixture,
-            one.seed,
-            *(
-                (None,) * 4
-                if one.model is None
-                else (one.model.name, one.model.parameters, one.model.tokens, one.model.flops)
-            ),
-            one.information,
-        )
-        for one in runs
-    ]
-    numbers = dict.fromkeys(("parameters", "tokens", "flops", "information"), pl.Float64)
-    return pl.DataFrame(
-        rows, schema={"mixture": pl.String, "seed": pl.Int64, "model": pl.String} | numbers, orient="row"
-    )
+    models = [(None,) * 4 if one.model is None else astuple(one.model) for one in runs]
+    rows = [(one.mixture, one.seed, *model, one.information) for one, model in zip(runs, models, strict=True)]
+    schema = {"mixture": pl.String, "seed": pl.Int64, "model": pl.String}
+    schema |= dict.fromkeys(("parameters", "tokens", "flops", "information"), pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def run_lines(proposed: Sequence[Proposed], asked: Setting) -> list[str]:
