@@ -58,7 +58,7 @@ def one(number: int, start: str) -> dict[str, float]:
     said = {}
 
     def wide(before: np.ndarray, after: np.ndarray) -> float:
-        return float(np.hypot(posterior.gain(before, after)[1], posterior.jackknife(before, after)))
+        return posterior.refitted_gain(before, after)[1]
 
     def narrow(before: np.ndarray, after: np.ndarray) -> float:
         return posterior.gain(before, after)[1]
