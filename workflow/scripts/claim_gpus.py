@@ -1,5 +1,5 @@
-"""Run a command on GPUs of this machine that nobody uses: wait for them, hold them until it
-ends, show it no others.
+"""Run a command on free GPUs of this machine: wait for them, reserve them until it ends, and hide
+all others from it.
 
 free GPUs, among those of CUDA_VISIBLE_DEVICES where it is set ->
 CUDA_VISIBLE_DEVICES of the command

@@ -1,7 +1,7 @@
 """Harvest one domain of the demo's corpus from Python packages that are installed here.
 
-files of the named packages -> JSON lines of {"text", "source"}, a file a line, without duplicates,
-in an order that only the pins decide
+files of the named packages -> JSON lines of {"text", "source"}, one file per line, without
+duplicates, in an order that depends only on the pinned versions
 """
 
 import argparse

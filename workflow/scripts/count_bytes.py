@@ -1,4 +1,4 @@
-"""Count the bytes of the text whose loss is measured, domain by domain.
+"""Count the bytes of the text whose loss is measured, for each domain.
 
 index of the validation split, its rows, tokenizer.json -> csv: domain, rows, tokens (predicted: all
 of a row but the first), bytes (of their text; null where the tokenizer's ids do not say),

@@ -1,8 +1,8 @@
 """Copy a tokenizer from a file or from the Hugging Face hub.
 
 a tokenizer.json, or the name of a repository that has one -> tokenizer.json, and next to it
-tokenizer.source.json (where it comes from: the name, the requested revision, the commit that was
-given; the digest)
+tokenizer.source.json (its origin: the name, the requested revision, the commit that the hub
+returned; the digest)
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def download(name: str, revision: str | None) -> Path:
-    """Path of the hub's tokenizer.json of `name` at a revision (None: main), cached where it is."""
+    """Path of the hub's tokenizer.json of `name` at a revision (None: main), possibly cached."""
     try:
         return Path(hf_hub_download(name, "tokenizer.json", revision=revision))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:

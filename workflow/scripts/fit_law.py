@@ -3,10 +3,10 @@
 losses (mixture, step, domain, loss), mixtures (mixture, domain, proportion), for the law transfer a
 prior from text (domain, under, nats; measure_cross_entropy.py) -> coefficients.json
 
-Of losses of models of several sizes the law is read at the largest, or at that of the run --asked;
-other scripts may read it at another.
+If the losses are of models of several sizes, the law is set to the largest, or to the run of
+--asked; other scripts may set it to another.
 
-Its key `provenance` is the code that fitted it, and a digest of all else.
+Its key `provenance` has the version of the code, and a digest of all other keys.
 """
 
 import argparse

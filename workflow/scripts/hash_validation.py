@@ -1,4 +1,4 @@
-"""Hash the documents of the validation files, so that training leaves out those that are in both.
+"""Hash the documents of the validation files, so that training leaves them out.
 
 manifest of the shards, their raw files -> 16 bytes of each document and of each of its pieces,
 sorted, one after the other

@@ -1,5 +1,4 @@
-"""List what all shards of a dataset hold, so that training and counting find
-their rows in two tables.
+"""List the token files of all shards of a dataset, in which training and counting find their rows.
 
 manifest of the shards, report.json of each -> an index per split (domain, path, rows, tokens,
 documents, dtype, digest, records, ends), parquet

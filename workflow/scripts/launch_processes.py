@@ -1,5 +1,5 @@
-"""Start the processes of a training as `accelerate launch` does, and end as they do: what they said
-stays the last word.
+"""Start the processes of a training as `accelerate launch` does, and exit with their status. Their
+own messages stay the last output.
 
 flags of accelerate launch, script, its flags -> the exit status of the first process that failed
 --alone, script, its flags -> the exit status of its one process
@@ -51,7 +51,7 @@ def together() -> int:
 
 
 def end(status: int) -> int:
-    """The exit status for that of a process, or of the signal that has ended it."""
+    """The exit status of a shell for this status of a process, negative after a signal."""
     if status >= 0:
         return status
     name = signal.Signals(-status).name

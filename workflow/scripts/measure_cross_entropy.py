@@ -1,5 +1,5 @@
-"""Measure whose text resembles whose: cross-entropies of the domains' held-out text under bigram
-models of one another.
+"""Measure how similar the text of the domains is: cross-entropies of the domains' held-out text
+under bigram models of one another.
 
 bigram counts of the domains' training text, index of the validation split -> cross_entropy.csv
 (domain, under, nats per token); every model is made of about the same number of pairs, drawn from

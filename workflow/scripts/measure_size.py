@@ -1,6 +1,6 @@
-"""Say how many parameters a model has with a tokenizer, and how many tokens its whole run reads.
+"""Count the parameters of a model with a tokenizer, and the tokens that its whole run reads.
 
-tokenizer.json, shape, tokens -> sizes/{model}.json (parameters, tokens), as run.json has them too
+tokenizer.json, shape, tokens -> sizes/{model}.json (parameters, tokens), as in run.json
 """
 
 import argparse

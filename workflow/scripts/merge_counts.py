@@ -1,4 +1,4 @@
-"""Add up the n-gram counts that the shards of one domain hold.
+"""Add up the n-gram counts of the shards of one domain.
 
 index of the training split, parquet -> bigrams (first, second, n) and unigrams
 (token, n), sorted, parquet

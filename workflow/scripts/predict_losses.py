@@ -3,11 +3,11 @@
 coefficients.json, mixtures (mixture, domain, proportion) -> predictions (mixture, step, domain,
 loss)
 
-With --parameters, of a law fitted to several sizes: of a model of that size, on --run-tokens.
-With --tokens, the pools of that run, text that is read more often than once counts less; without,
-each mixture is read at its own pools where its table has a column pool.
+With --parameters a law fitted to several sizes predicts a model of that size, trained on
+--run-tokens. With --tokens, the pools of that run, repeated text counts less; without it each
+mixture is predicted at its own pools, if its table has a column pool.
 
-A loss that the law does not define (bimix: of a domain whose proportion is 0) is null, and said on
+A loss that the law does not define (bimix: of a domain of proportion 0) is null, with a remark on
 standard error.
 """
 

@@ -65,7 +65,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
 
 
 def steps(text: str) -> list[int]:
-    """Numbers between commas; the word none stands for none of them."""
+    """Numbers separated by commas; `none` is the empty list."""
     return [] if text == "none" else [int(step) for step in text.split(",")]
 
 

@@ -1,4 +1,4 @@
-"""Train one model on one mixture by a command of the user's, and read the losses that it leaves.
+"""Train one model on one mixture by a user's command, and read the losses that it writes.
 
 mixture, command, recipe -> losses.parquet, run.json (and state/, where the command writes)
 """

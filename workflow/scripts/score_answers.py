@@ -1,10 +1,10 @@
 """Let the models of one run answer the questions of every task, at several of its steps.
 
-weights of the run, task files, tokenizer -> one row per task, step and item, and an
-account of what was asked
+weights of the run, task files, tokenizer -> one row per task, step and item, and a report on the
+questions
 
-What is done of a task at a step is kept in --parts, under the hash of all that decides it: a call
-that was killed goes on from there, and nothing that was changed is taken for done.
+The answers to a task at a step are kept in --parts, under the hash of all that decides them: a
+killed call continues from there, and changed inputs are answered again.
 """
 
 import argparse

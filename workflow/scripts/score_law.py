@@ -1,4 +1,4 @@
-"""Score a law on what it was not fitted to: the last step of each mixture, and mixtures held
+"""Score a law on losses that it was not fitted to: the last step of each mixture, and mixtures held
 out (paper Tables 2 and 3).
 
 losses and mixtures of the fitted group and of held-out groups ->

@@ -4,7 +4,7 @@ per split and domain.
 manifest of the shards, raw files of one, tokenizer.json -> a folder per split of {domain}.bin (rows
 one after the other, little-endian ids), {domain}.unigrams.parquet (token, n),
 {domain}.bigrams.parquet (first, second, n), {domain}.sample.jsonl (the texts of smallest hash) and
-report.json (what came in, was kept, rejected, dropped)
+report.json (documents read, kept and rejected, tokens dropped)
 """
 
 import argparse
@@ -72,7 +72,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def open_reader(shard: Shard, options: argparse.Namespace) -> Reader:
-    """What reads the shard's files. Errors: no field names their domains; as of `labelled`."""
+    """The reader of the shard's files. Errors: no field names their domains; as of `labelled`."""
     field = None if shard.domain else options.domain_field
     if field is None and len(options.domains) != 1:
         raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")

@@ -1,5 +1,5 @@
-"""Train several runs of one shape in one process, one after another: start-up, tokens and memory
-are shared, and one model, which is compiled once.
+"""Train several runs of one shape in one process, one after another. They share start-up, tokens,
+memory, and one model, which is compiled once.
 
 token index of both splits, mixtures, shape, recipe -> losses.parquet, runs.parquet (and one
 folder of state for each run)
@@ -64,10 +64,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def train_one(session: Session, state: Path, name: str, mixture: Mixture) -> Path | None:
-    """Train a run from where it is to its end: the folder with its losses and its report, None:
-    stopped on request.
+    """Train a run from its last checkpoint to its end; return the folder with its losses and
+    report, None if stopped on request.
 
-    Its checkpoints are dropped then: a swarm is trained for its losses, and hundreds of weights
+    Its checkpoints are then deleted: a swarm is trained for its losses, and hundreds of weights
     would fill a disk.
     """
     defined_by = fingerprint_run(session, mixture)

@@ -134,7 +134,7 @@ def push(tables: list[tuple[np.ndarray, np.ndarray]], table: tuple[np.ndarray, n
     the first, and more than `unmerged`.
 
     So a list takes at most twice the memory of its first table, or `unmerged` counts more, and a
-    count is moved two or three times.
+    count is copied two or three times.
     """
     tables.append(table)
     first, *rest = (len(codes) for codes, _ in tables)
@@ -168,8 +168,8 @@ def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> I
     """Sums of the counts `n` of tables by one or two keys (uint32), as consecutive pieces.
 
     Each table is sorted by its keys, so that a piece reads only its own row groups of a parquet
-    file. A piece has `piece` rows of all tables together, or all rows of one first key where that
-    key alone has more: memory is bounded.
+    file. A piece has `piece` rows of all tables together, or all rows of one first key if that key
+    alone has more, so that memory is bounded.
     """
     rows = np.zeros(0, dtype=np.uint64)
     for table in tables:
@@ -245,7 +245,7 @@ class NgramCounter:
         return ids.astype(np.uint32), found[ids]
 
     def give_away(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `pairs` and forget them; `tokens` still counts them."""
+        """Return `pairs` and delete them; `tokens` still counts them."""
         first, second, counts = self.pairs()
         self.others = add_padded(self.others, count_firsts(first, counts))
         self.tables = []

@@ -18,8 +18,8 @@ class Reading:
     """Settings of a corpus that decide the text of its documents.
 
     `formats` maps a file's ending to lines, parquet or text; `text_field` is the dotted name of the
-    field with the text. A record of more than `document_megabytes` is rejected, and `rejects` is
-    the share of records that may be. Text is encoded in pieces of `cut_characters` (None: whole).
+    field with the text. Records of more than `document_megabytes` are rejected; `rejects` is the
+    allowed share of rejects. Text is encoded in pieces of `cut_characters` (None: whole).
     """
 
     formats: Mapping[str, str]
@@ -123,7 +123,7 @@ def lookup_field(record: object, name: str) -> object:
 
 
 def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
-    """{value of the field: domain}, by `labels` where it differs. Errors: one label for two."""
+    """{value of the field: domain}, by `labels` if the two differ. Errors: one label for two."""
     found = {labels.get(domain, domain): domain for domain in domains}
     if len(found) < len(domains):
         raise InputError("Two domains have the same label in their records; set corpus.labels to distinguish them.")
@@ -132,7 +132,7 @@ def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
 
 def cut_text(text: str, limit: int | None) -> list[str]:
     """Pieces of at most `limit` characters whose concatenation is `text`. A cut falls after the
-    last line end or before the last space that allows it, or at the limit where there is none.
+    last line end or before the last space that allows it, or at the limit if there is none.
     """
     pieces, start = [], 0
     while limit is not None and len(text) - start > limit:
@@ -160,8 +160,8 @@ def is_within(part: bytes, share: float) -> bool:
     """Whether 8 bytes of a hash, read as a fraction of one, lie below `share`: true for that share
     of all documents.
 
-    The first 8 bytes of `hash_text` decide the split, the last 8 any choice that must not depend on
-    it.
+    The first 8 bytes of `hash_text` decide the split, the last 8 decide any choice that must not
+    depend on the split.
     """
     return int.from_bytes(part, "big") < share * 2**64
 
@@ -172,7 +172,7 @@ def split_document(text: str, key: bytes, share: float, longest: int) -> tuple[s
     A document of up to `longest` characters is held out whole, with the probability `share`. Of a
     longer one the end may be held out, from a line end or a space on: about `longest` characters,
     with the probability that makes it `share` of the characters on average; or always `share` of
-    them where that is more. So a domain of few long documents has held-out text as well. The text
+    them if that is more. So a domain of few long documents has held-out text as well. The text
     alone decides, whatever its file and the length of pieces.
     """
     if len(text) <= longest:

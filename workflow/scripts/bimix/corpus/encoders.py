@@ -141,7 +141,7 @@ class Encoder:
 
 
 def byte_lengths(definition: str, end_of_text: str) -> np.ndarray | None:
-    """Bytes (ids,) that each id of a tokenizer.json decodes to; None where its ids do not say.
+    """Bytes (ids,) that each id of a tokenizer.json decodes to; None if its ids do not give it.
 
     A token of a byte-level tokenizer has one character for each byte, so that a character of
     several bytes, cut between two tokens or two rows, is counted byte by byte. A tokenizer with

@@ -1,8 +1,8 @@
 """Entropies of counts in nats: the plug-in value that the paper uses, and two corrections of its
-bias; von Neumann entropy; and the cross-entropies of domains under each other's bigram model.
+bias; von Neumann entropy; and the cross-entropies of domains under each other's bigram models.
 
-A plug-in entropy is biased low, most where observations are few, which favours large domains over
-small ones; the corrections and the coverage show by how much. All sums are in float64.
+A plug-in entropy is biased low, most with few observations, so that large domains appear more
+diverse than small ones; the corrections and the coverage show by how much. All sums are in float64.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,7 +34,7 @@ def miller_madow(counts: np.ndarray) -> float:
 
 def coverage(counts: np.ndarray) -> float:
     """Good's estimate 1 - f1/N of the total probability of the values seen, f1 of them seen once.
-    Where every value was seen once, f1 = N - 1 is used instead, so that coverage is above 0.
+    If every value was seen once, f1 = N - 1 is used instead, so that coverage is above 0.
     """
     total, singletons = int(counts.sum()), int((counts == 1).sum())
     return 1 - min(singletons, total - 1) / total
@@ -116,7 +116,7 @@ def entropy_table(
 
 
 def thin(pairs: Pairs, wanted: int, draw: np.random.Generator) -> Pairs:
-    """A random sample of about `wanted` pairs; all pairs where there are no more."""
+    """A random sample of about `wanted` pairs; all pairs if there are no more."""
     codes, counts = pairs
     total = int(counts.sum())
     if total <= wanted:
@@ -152,7 +152,7 @@ def log_probabilities(pairs: Pairs, wanted: np.ndarray, vocabulary: int) -> np.n
 
 
 def _found(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Values of the wanted keys; 0 where a key is not among the sorted `keys`."""
+    """Values of the wanted keys; 0 if a key is not among the sorted `keys`."""
     places = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return np.where(keys[places] == wanted, values[places], 0.0)
 

@@ -27,7 +27,7 @@ KINDS = {"files": str, "docstrings": docstrings, "descriptions": str}
 
 
 def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:
-    """Name and text of each file by hashed name: mixed, and the same on every machine."""
+    """Name and text of each file, in the order of hashed names, the same on every machine."""
     sources = []
     for package in packages:
         try:

@@ -29,7 +29,7 @@ class Smallest:
         return len(self.heap) < self.limit or (self.limit > 0 and -int.from_bytes(key, "big") > self.heap[0][0])
 
     def offer(self, key: bytes, place: Place) -> None:
-        """Take a wanted key in, the largest out where there are too many."""
+        """Add a wanted key; if there are too many, remove the largest."""
         entry = (-int.from_bytes(key, "big"), place)
         if len(self.heap) < self.limit:
             heapq.heappush(self.heap, entry)
@@ -60,7 +60,7 @@ def _open_samples(paths: Iterable[str]) -> Iterator[BinaryIO]:
 
 
 def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
-    """The `size` texts of smallest key, smallest first, from several samples of one domain.
+    """The `size` texts with the smallest keys, in order, from several samples of one domain.
 
     Each file has lines {"key", "text"} of JSON, smallest key first, so that no file is read beyond
     the keys that are needed.
@@ -95,7 +95,7 @@ class SecondMoment:
         self.zeros = 0
 
     def add(self, vectors: np.ndarray) -> None:
-        """Take in the vectors (n, d) of n documents."""
+        """Add the vectors (n, d) of n documents."""
         vectors = np.asarray(vectors, dtype=np.float64)
         lengths = np.linalg.norm(vectors, axis=1)
         units = vectors[lengths > 0] / lengths[lengths > 0, None]

@@ -15,8 +15,8 @@ ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
 
 @dataclass(frozen=True)
 class Shard:
-    """Raw files that one job reads. `split` is train, validation or hash (each document by the hash
-    of its text); `domain` is that of all documents, or None where each record names its own.
+    """The raw files that one job reads. `split` is train, validation or hash (each document by the
+    hash of its text); `domain` is that of all documents, or None where each record names its own.
     """
 
     name: str

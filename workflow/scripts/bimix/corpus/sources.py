@@ -89,7 +89,7 @@ def parse_record(line: bytes) -> object:
 
 
 def too_long(longest: int) -> Rejected:
-    """The substitute of a record of more than `longest` bytes."""
+    """A Rejected in the place of a record of more than `longest` bytes."""
     return Rejected(
         "too long",
         f"the record is longer than {longest / 10**6:g} MB; raise corpus.document_megabytes and, to keep to the memory, "
@@ -135,7 +135,7 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
 
 
 def remote_version(path: str) -> str | None:
-    """The ETag of a remote file, or another version that its store gives; None where it has none.
+    """The ETag of a remote file, or another version that its store gives; None if it has none.
 
     Errors: ConnectionError, its server does not answer.
     """

@@ -53,7 +53,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class Division:
-    """Decides the split of each document of a shard and counts what is left out.
+    """Decides the split of each document of a shard and counts the documents that are left out.
 
     `split`: train, validation, or hash, where `share` of the text is held out; of a document of
     more characters than `longest` the end is (`documents.split_document`). `keys` are hashes of
@@ -254,7 +254,7 @@ class Stream:
         self.counter.add(rows)
 
     def put_aside(self) -> None:
-        """Write the pairs counted so far to a file of their own and forget them."""
+        """Write the pairs counted so far to a separate file and delete them from memory."""
         self.aside.append(self._file(f"{len(self.aside)}.pairs"))
         write_pairs(self.counter.give_away(), self.aside[-1])
 
@@ -318,7 +318,7 @@ class Stream:
 
 
 def id_type(ids: int) -> np.dtype:
-    """The little-endian type for so many ids: two bytes up to 65,536 of them, else four."""
+    """The little-endian type of token ids below `ids`: two bytes up to 65,536 ids, else four."""
     return np.dtype("<u2") if ids <= 2**16 else np.dtype("<u4")
 
 

@@ -228,7 +228,7 @@ def answer_table(
 
 
 def _tell(task: Task, step: int, written: list[list[int]], table: pl.DataFrame, seconds: float) -> None:
-    """Report on standard error how many of a task's items were right, and the speed."""
+    """Report on standard error the number of right answers of a task, and the speed."""
     read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
     bits = (table["gold_bits"] / table["gold_bytes"]).mean()
     say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right, {bits:.3f} bits/byte,"

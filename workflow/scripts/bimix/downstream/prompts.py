@@ -27,8 +27,8 @@ WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 class Template:
     """The text of a prompt: `head`, a solved example, `gap`, and the open question.
 
-    `needs_start`: a question whose beginning was cut off cannot be answered; a passage can still be
-    continued.
+    `needs_start`: whether the beginning must not be cut off, as of a question; a passage can still
+    be continued.
     """
 
     head: str
@@ -107,9 +107,9 @@ def build_prompt(kind: str, shot: Question, question: Question, encode: Encode, 
 def encode_golds(text: str, ids: np.ndarray, answers: Sequence[str], encode: Encode, room: int) -> tuple[Gold, ...]:
     """The `answers` of at most `room` tokens after a prompt of this `text` and these `ids`.
 
-    Their ids are those that follow the prompt's when both are encoded together. Where a tokenizer
+    Their ids are those that follow the prompt's when both are encoded together. If a tokenizer
     joins the end of the prompt to the answer, the answer is encoded alone: the model always gets
-    the prompt as when it generates. Raises Rejected where no answer fits.
+    the same prompt as when it generates. Raises Rejected if no answer fits.
     """
     golds, longest = [], 0
     for answer, whole in zip(answers, encode([f"{text} {answer}" for answer in answers]), strict=True):
@@ -145,7 +145,7 @@ def normalise(answer: str) -> str:
 
 
 def judge(prediction: str, answers: Sequence[str]) -> tuple[bool, bool]:
-    """Whether a prediction equals an answer exactly, and after `normalise` (kept where empty)."""
+    """Whether a prediction equals an answer exactly, and after `normalise` (kept if empty)."""
     exact = prediction in answers
     own = normalise(prediction)
     return exact, exact or (own != "" and any(own == normalise(answer) for answer in answers))

@@ -27,7 +27,7 @@ DESCRIPTION = re.compile(r'\(description (?:"((?:[^"\\]|\\.)*)"|([^()"]+))\)')
 @dataclass(frozen=True)
 class Question:
     """A question and its accepted `answers`, the first of which a shot shows. `place` is file and
-    line, `identity` the record's own id, or its number where it has none.
+    line, `identity` the id of the record, or its number if it has none.
     """
 
     identity: str
@@ -37,7 +37,7 @@ class Question:
 
 
 def parse_question(record: object) -> tuple[str, tuple[str, ...]]:
-    """Of WebQuestions or TriviaQA in any form, or of {question, answers}. Raises Rejected."""
+    """Question and answers in any form of WebQuestions and TriviaQA. Raises Rejected."""
     text = _first_field(record, QUESTION_FIELDS, "question")
     answers = _first_field(record, ANSWER_FIELDS, "answer")
     if not isinstance(text, str):
@@ -169,7 +169,7 @@ def read_questions(path: str, kind: str, faults: Rejects) -> list[Question]:
 
 
 def origin(source: str | None) -> dict | None:
-    """The version that was read: the place and, of a local file, the digest."""
+    """The file that was read: its path or address and, if it is local, its digest."""
     if source is None:
         return None
     return {"file": masked(source)} | ({} if "://" in source else {"digest": digest_file(Path(source))})

@@ -66,7 +66,7 @@ class Document(Block):
 
 
 class Data(Document):
-    """All domains; `name` is that of the file, for messages."""
+    """The domains; `name` is that of the file, for messages."""
 
     name: str
 
@@ -76,7 +76,7 @@ class Data(Document):
         return [file.path for domain in self.domains.values() for file in domain.validation]
 
     def pool(self, name: str) -> float | None:
-        """Unique tokens of a domain, as stated or from its sizes; None where neither is known."""
+        """Unique tokens of a domain, as stated or from its sizes; None if neither is known."""
         domain = self.domains[name]
         if domain.unique_tokens is not None:
             return domain.unique_tokens
@@ -112,7 +112,7 @@ def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.Da
     """data.json of raw files, among which a domain's tokens are divided by bytes.
 
     `train`, `validation`: the token indices, with the columns domain, path, tokens, records. A
-    record is a document of a raw file, even where a part of it is held out or it is cut. Errors: a
+    record is a document of a raw file, even if a part of it is held out or it is cut. Errors: a
     shard whose records name their own domains.
     """
     counts = _counts(train, "records")

@@ -8,8 +8,8 @@ class Format(NamedTuple):
     records of any length, and not of tokens or of samples of equal length.
 
     `counted`: whether the tokens of run and pools must be known; `zero`: whether domains of
-    proportion 0 stay in it; `text`: whether the consumer reads raw text, and not only the output of
-    its own preprocessing; `stages`: whether it holds a mixture in stages.
+    proportion 0 stay in it; `text`: whether the consumer reads raw text, not only the output of its
+    own preprocessing; `stages`: whether it holds a mixture in stages.
     """
 
     ending: str

@@ -44,8 +44,8 @@ class Export:
     """A mixture, its data, and the format of the export.
 
     `shares`: the proportions above 0; `dropped`: the domains of proportion 0. `run_tokens` and the
-    tokens of `pools` are None where they are not known. Of a stage `first` is the number of updates
-    before it, and `run_tokens` are the stage's.
+    tokens of `pools` are None where they are not known. For a stage `first` is the number of
+    updates before it, and `run_tokens` are those of the stage.
     """
 
     format: str
@@ -116,7 +116,7 @@ class Export:
         return {part.label: part.weight for part in self.parts}
 
     def epochs(self, domain: str) -> float | None:
-        """Epochs of a domain in the run; None where the tokens of run or pool are not known."""
+        """Epochs of a domain in the run; None if the tokens of run or pool are not known."""
         if self.run_tokens is None or self.pools[domain] is None:
             return None
         return self.shares[domain] * self.run_tokens / self.pools[domain]
@@ -127,7 +127,7 @@ class Export:
 
     @property
     def most_epochs(self) -> float | None:
-        """The most epochs of any domain; None where those of one are not known."""
+        """The most epochs of any domain; None if those of one are not known."""
         epochs = [self.epochs(domain) for domain in self.shares]
         return None if None in epochs else max(epochs)
 
@@ -138,7 +138,7 @@ class Export:
 
     @property
     def run_records(self) -> int | None:
-        """Records of the run; None where its tokens, or those of a sample, are not known."""
+        """Records of the run; None if its tokens, or those of a sample, are not known."""
         tokens = self.data.sequence_length if self.data.records == "samples" else 1
         if self.run_tokens is None or tokens is None:
             return None

@@ -47,8 +47,8 @@ class Missing(StrictUndefined):
 
 
 def write(stages: Sequence[Export]) -> Written:
-    """A mixture in its format; several exports are its stages. Remarks name what is left out, what
-    the mixture does not name, and what the consumer does with the file.
+    """A mixture in its format; several exports are its stages. The remarks name domains that are
+    left out or that the mixture lacks, and how the consumer treats the file.
 
     Errors: a number that the format needs is not known; a path that it cannot hold.
     """

@@ -118,7 +118,7 @@ def fit_fixed_step(u: np.ndarray, log_losses: np.ndarray, weights=None) -> dict[
     """A and alpha of log L = log A - alpha u: least squares with alpha clipped to its range, which
     is the bounded optimum of a line.
 
-    Where u varies by rounding only, alpha is not identified and is 0.
+    If u varies by rounding only, alpha is not identified and is 0.
     """
     weights = np.ones(len(u)) if weights is None else np.asarray(weights, dtype=float)
     weights = np.where(np.isfinite(log_losses), weights, 0.0)
@@ -148,7 +148,7 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
     """A = 1, alpha, B, beta, C of one loss domain: u = log r (n,), steps (k,), losses (n, k) with
     NaN where not observed.
 
-    Where u does not vary alpha is not identified and is fixed to 0. The optimizer starts at an
+    If u does not vary, alpha is not identified and is fixed to 0. The optimizer starts at an
     earlier fit's coefficients, or at the slope within steps and the remaining curve.
     """
     rows, columns = np.nonzero(np.isfinite(losses))

@@ -40,7 +40,7 @@ def checked_law(path: Path | str) -> dict:
 
 
 def check_law(fitted: dict, path: Path | str) -> None:
-    """Errors, with `path`: the dict is no fitted law."""
+    """Errors, which name `path`: the dict is no fitted law."""
     missing = [name for name in FIXED if name not in fitted]
     if missing:
         raise InputError(f"{path} is no fitted law: it has no key {missing[0]!r}.")

@@ -72,7 +72,7 @@ def slope_step(numbers, domains) -> Callable:
 
 
 def count_step(numbers) -> int:
-    """m + 2; one is redundant, since proportions sum to 1."""
+    """The number of coefficients, m + 2; one is redundant, as proportions sum to 1."""
     return 2 + len(numbers["t"])
 
 

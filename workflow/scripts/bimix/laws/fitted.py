@@ -133,8 +133,8 @@ def at_run(
     """The fitted law set to a run: `predict` and the optimum then give the losses of a model of
     `parameters` trained on `tokens`.
 
-    pools {domain: unique tokens}: repeated tokens count less. A domain without a pool is unlimited,
-    and without pools or the run's tokens nothing is repeated. A law over sizes predicts the same at
+    pools {domain: unique tokens}: repeated tokens count less. A domain without a pool is unlimited;
+    without pools or the run's tokens no text is repeated. A law over sizes predicts the same at
     every step: `step` is the requested one. An argument that is None keeps the value of the run to
     which the law is set.
 
@@ -170,8 +170,8 @@ def at_run(
 
 
 def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
-    """A law over sizes whose default run has `parameters` and `tokens`, with a warning where that
-    is far from the fitted sizes.
+    """A law over sizes whose default run has `parameters` and `tokens`, with a warning if that is
+    far from the fitted sizes.
 
     Errors: it was fitted at one size.
     """
@@ -181,7 +181,7 @@ def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
 
 
 def far_ahead(fitted: dict, step: float) -> str:
-    """A warning where a step is so far beyond the fitted ones that the curve over steps is a guess,
+    """A warning if a step is so far beyond the fitted ones that the curve over steps is a guess,
     else "". Laws over sizes have no steps; per-step laws refuse other steps themselves.
 
     Errors: it is beyond TOO_FAR times the last fitted step.

@@ -15,8 +15,8 @@ HEIGHT, LENGTH, NOISE = (1e-3, 1e3), (1e-2, 1e2), (1e-5, 1e1)  # bounds; losses 
 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
     """{mean, height, length, noise, runs (n, m), weights (n,)}: the loss is mean + sum_n weights_n
-    height exp(-|r - runs_n|^2 / (2 length^2)). With `begin` its kernel and noise are kept. A run of
-    weight 2 has half the noise.
+    height exp(-|r - runs_n|^2 / (2 length^2)). Given `begin`, its kernel and noise are kept. A run
+    of weight 2 has half the noise.
     """
     mean, spread = np.average(losses, weights=weights), max(float(losses.std()), 1e-12)
     z, share_of_noise = (losses - mean) / spread, weights.mean() / weights

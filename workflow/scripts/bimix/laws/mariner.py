@@ -6,10 +6,10 @@ r_j T / U_j, epochs of a domain's pool; benefit(e) = 1 - exp(-(rate e)^power), h
 softplus(log(1 + e) - threshold)^2. Floor = anchor - depth (anchor - least loss).
 
 b and d are fitted by non-negative least squares with a ridge. Rate, power and threshold are one of
-168 combinations, chosen for each loss by cross-validation, then ridge and depth. Choices that the
-source leaves open: the anchor is the mean loss, there are five folds, and rate, power and threshold
-are chosen at a ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is the
-proportion itself in all predictions. A run without pools is predicted at those of the fitted runs.
+168 combinations, chosen for each loss by cross-validation, then ridge and depth. Our choices, which
+the source leaves open: the anchor is the mean loss, there are five folds, and rate, power and
+threshold are chosen at a ridge of 0.1 and a depth of 2. Where the fitted runs have no pools, e_j is
+the proportion itself in all predictions. Runs without pools get those of the fitted runs.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,8 @@ def fit_step(epochs, losses, weights, domains, begin=None) -> dict:
 
 
 def epochs_of_share(observed: Observations) -> np.ndarray | None:
-    """Epochs T / U (n, m) of a run that reads one domain only; None where no pools are known.
-    Errors: a domain that is trained on has no pool where others have one.
+    """Epochs T / U (n, m) of a run that reads one domain only; None if no pools are known. Errors:
+    a domain that is trained on has no pool while others have one.
     """
     if observed.pools is None or observed.tokens is None:
         return None

@@ -36,7 +36,7 @@ class PerStep:
     def fit(
         self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
     ) -> tuple[dict, dict]:
-        """Coefficients and no notes, from the runs (n,) with a loss at a step, of two at least."""
+        """Coefficients, and empty notes, from the runs (n,) with a loss at a step, at least two."""
         base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
         shares, kept = observed.proportions, {}
         if self.reads_epochs:

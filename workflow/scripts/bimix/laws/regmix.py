@@ -4,7 +4,7 @@ step and domain.
 As published: gbdt, up to 1,000 iterations, learning rate 0.01. Early stopping on a fifth of the
 mixtures chooses the number of iterations (the released notebook uses the test set); then the trees
 are grown on all mixtures. Below 100 mixtures a fifth is too small, and all 1,000 iterations are
-run. With few mixtures leaves may hold fewer of them: LightGBM's default minimum of 20 would learn
+run. With few mixtures a leaf may hold fewer of them: LightGBM's default minimum of 20 would learn
 nothing from 32 runs.
 """
 

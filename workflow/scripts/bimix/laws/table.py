@@ -62,7 +62,7 @@ class Law:
 
     @cached_property
     def code(self) -> Any:
-        """The functions of the law, see above."""
+        """The functions of the law, as listed in the head of this file."""
         module = import_module(f"bimix.laws.{self.module}")
         if self.over_steps:
             return module

@@ -144,7 +144,7 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
 
 
 def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=None):
-    """The choice of settings, made if None, and the mixing factor fitted with it.
+    """The choice of settings, made if it is None, and the mixing factor fitted with it.
 
     It is fitted to levels y (n, d) of mixtures (n, m) with weights (n,); t acts on `straight`;
     `gaps` (d, m) are of a prior, `spread` (m, m) of groups.

@@ -1,4 +1,4 @@
-"""Selects torch's attention kernel, and finds out the name of the kernel in use."""
+"""Selects torch's attention kernel, and determines the name of the kernel in use."""
 
 from collections.abc import Iterable
 
@@ -41,7 +41,7 @@ def backend_name(shape: Shape, length: int) -> str:
 
 def kernel_name(seconds: Iterable[tuple[str, float]]) -> str:
     """The fused attention kernel that took longest among the (name, time) of all kernels of an
-    update; `math` where none is fused, `not known` where there are no kernels.
+    update; `math` if none is fused, `not known` if there are no kernels.
 
     Names of Triton's kernels list all operations that are fused into them.
     """

@@ -65,8 +65,8 @@ def chunked_shares(
 def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
     """`chunked_shares` of several domains, excluded from compilation.
 
-    The borders between domains, which change in nearly every batch, would be constants of the
-    graph: nearly every update would compile again.
+    The borders between domains change in nearly every batch and would be constants of the graph, so
+    that nearly every update would compile again.
     """
     return chunked_shares(*given)
 

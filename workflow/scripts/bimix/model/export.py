@@ -39,7 +39,7 @@ def neox_weights(weights: dict[str, np.ndarray], shape: Shape) -> dict[str, np.n
 
     GPT-NeoX stores the three projections of a head together, (heads, 3, head width), where ours are
     (3, heads, head width). The padded rows of the embedding are dropped: they are not trained, and
-    other programs would not mask them. Raises InputError where the weights do not fit the shape.
+    other programs would not mask them. Raises InputError if the weights do not fit the shape.
     """
     names = neox_names(shape)
     if weights.keys() != names.keys():

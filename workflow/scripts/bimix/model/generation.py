@@ -193,7 +193,7 @@ def negative_log_likelihoods(
 
 @torch.inference_mode()
 def score_batch(model: Transformer, pairs: Sequence[Pair]) -> list[float]:
-    """The summed -log p, in nats, of each pair's continuation; sums are in fp64."""
+    """-log p in nats of each pair's continuation, summed over its tokens in fp64."""
     device = model.embedding.weight.device
     lengths = [len(prompt) + len(continuation) - 1 for prompt, continuation in pairs]
     rows = torch.zeros(len(pairs), max(lengths), dtype=torch.long)

@@ -1,6 +1,6 @@
 """Matrix products in fp32 on a CPU by oneDNN, which uses the AVX-512 units of any processor.
 
-torch uses MKL, which uses AVX2 only on processors that are not Intel's: half the speed (Zen 5,
+torch uses MKL, which on processors that are not Intel's uses only AVX2: half the speed (Zen 5,
 torch 2.13; the loss and its gradients differ by rounding only). On Intel's processors MKL is
 faster, most of all for the transposed matrices of the backward pass. The operator is the one that
 torch's own compiler emits. On a GPU, under autocast, in compiled code and on other processors

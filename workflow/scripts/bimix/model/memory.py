@@ -62,7 +62,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def rows_on_line(rows: tuple[int, int], peaks: tuple[int, int], limit: int) -> int:
-    """The most rows with a peak within the margin of `limit` bytes, on the line of two `peaks`."""
+    """The most rows with a peak within the margin of `limit` bytes, by a line through two `peaks`."""
     slope = (peaks[1] - peaks[0]) / (rows[1] - rows[0])
     fixed = peaks[0] - slope * rows[0]
     if slope <= 0:
@@ -85,8 +85,8 @@ def largest_micro_batch(
     memory, the same in all processes.
 
     Both passes run twice, since an update of several parts keeps the gradients of the first, and
-    memory is reserved for the optimizer's two moments. All rows on a CPU, whose memory is not
-    measured. Errors: not even one row fits.
+    memory is reserved for the optimizer's two moments. On a CPU, whose memory is not measured, all
+    rows. Errors: not even one row fits.
     """
     if memory is None:
         if accelerator.device.type != "cuda":

@@ -3,8 +3,8 @@
 AdamW without weight decay on biases and norms is that of the DoReMi code. Muon (Jordan et al. 2024,
 "Muon: An optimizer for hidden layers in neural networks", kellerjordan.github.io/posts/muon)
 orthogonalises the momentum of each hidden matrix before the step. It updates the matrices of the
-blocks alone: embedding, head, norms and biases use AdamW, as its authors prescribe. Torch
-implements the step of one matrix.
+blocks only; embedding, head, norms and biases use AdamW, as its authors prescribe. Torch implements
+the step of one matrix.
 """
 
 from collections.abc import Iterable
@@ -67,7 +67,6 @@ class MuonAndAdamW(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:
-        """One step of both optimizers."""
         for part, weight, own in self.parts:
             part.data = weight.detach()[own]  # Accelerate moves weights of several processes elsewhere
             part.grad = None if weight.grad is None else weight.grad[own]

@@ -33,7 +33,7 @@ BLOCK = 1024  # numbers whose products are summed in fp32; the sums of the block
 
 @dataclass(frozen=True)
 class Mix:
-    """The mix to score against: `rows` per update, of the domains in turn, by the seed alone."""
+    """The data of the target: `rows` per update, of the domains in turn, by the seed alone."""
 
     store: RowStore | Part
     rows: int
@@ -95,7 +95,7 @@ def reweight(weights: Tensor, scores: Tensor) -> Tensor:
 
 
 def own_gradients(session: Session) -> list[int]:
-    """The indices of this process's gradients: domains, then the mix, dealt out in turn."""
+    """The indices of this process's gradients: domains, then the mix, assigned in turn."""
     return list(range(len(session.domains) + 1))[session.accelerator.process_index :: session.accelerator.num_processes]
 
 

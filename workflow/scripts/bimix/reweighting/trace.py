@@ -63,7 +63,6 @@ class Trace:
         return now | {"steps": list(steps), "points": torch.stack(values)}
 
     def load_state_dict(self, state: dict) -> None:
-        """Restore the state of `state_dict`."""
         device = self.weights.device
         for name in ("weights", "signal", "total"):
             setattr(self, name, state[name].to(device))
@@ -80,7 +79,7 @@ def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.D
     """The path in a trace's `state` as a table: step, domain, weight, average so far, and the
     signal in a column called `signal`.
 
-    Step 0 is the start, `steps` the last; about a thousand of the others are kept.
+    Step 0 is the start, `steps` the last; about a thousand of the steps between are kept.
     """
     numbers, points = state["steps"], state["points"].cpu()
     if numbers[-1] != steps:
@@ -106,7 +105,7 @@ def sum_over_processes(accelerator: Accelerator, tensor: Tensor) -> Tensor:
 
 
 def reduce_gradients(accelerator: Accelerator, parameters: list[nn.Parameter]) -> None:
-    """Sum the gradients over all processes in place; a missing one counts as zeros."""
+    """Sum the gradients over all processes in place; missing ones count as zeros."""
     if accelerator.num_processes == 1:
         return
     sent = []

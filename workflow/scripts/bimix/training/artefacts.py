@@ -1,10 +1,10 @@
-"""The outputs of a finished run: stored next to its checkpoints, restored where they are missing,
+"""The outputs of a finished run: stored next to its checkpoints, restored if they are missing,
 checked when they are read.
 
 A run stores its outputs in the folder of its configuration, and hard-links them to the paths that
 the workflow declares, so that files the workflow deletes are not lost. run.json is written last: it
-marks the run as finished, with the digest of each other file. Its own digest is noted like that of
-any output (`digests`).
+marks the run as finished, with the digest of each other file. Its own digest is recorded like that
+of any output (`digests`).
 """
 
 import errno
@@ -31,7 +31,7 @@ def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -
 
 def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | None] | None:
     """Link a finished run's files to those of their `places` that lack them; return these places
-    and None, or None alone where the run in `folder` has not finished.
+    and None, or None alone if the run in `folder` has not finished.
 
     A run with a damaged file counts as unfinished: its files are moved to damaged/, and an empty
     list and a sentence are returned.
@@ -54,7 +54,7 @@ def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | No
 
 
 def was_finished(folder: Path, changed: list[Path]) -> str:
-    """A sentence on a run that had finished, and of which `changed` were restored."""
+    """A sentence on a finished run, of which the files `changed` were restored."""
     done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
     return f"{folder} holds this run, which has come to its end: {done}."
 
@@ -72,7 +72,7 @@ def set_aside(folder: Path, names: list[str], bad: str) -> str:
 
 
 def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
-    """Put the file of that name in `folder` at each of `places`, by a hard link or, where the file
+    """Put the file of that name in `folder` at each of `places`, by a hard link or, if the file
     system refuses one, a copy; return the places that lacked it, in order.
     """
     changed = []
@@ -88,7 +88,7 @@ def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` a hard link to `source` or, where the file system refuses one, a copy."""
+    """Make `target` a hard link to `source` or, if the file system refuses one, a copy."""
     try:
         os.link(source, target)
     except OSError as error:
@@ -116,7 +116,7 @@ def check(path: Path) -> Path:
 
 
 def check_digest(path: Path, expected: str | None, report: Path) -> str:
-    """Digest of a file; a remark where none was `expected`. Errors: the digests differ."""
+    """Digest of a file; a remark if none was `expected`. Errors: the digests differ."""
     if not path.is_file():
         raise InputError(f"{path} does not exist; request its run again, which puts it back or makes it.")
     found = digest_file(path)

@@ -88,7 +88,7 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
 
 
 def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
-    """Whether the run in `folder` had finished; then missing files are restored at `places`."""
+    """Whether the run in `folder` had finished; if so, missing files are restored at `places`."""
     ended = False
     if session.accelerator.is_main_process:
         found = artefacts.restore(folder, places)

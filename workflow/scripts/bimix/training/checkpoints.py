@@ -165,8 +165,8 @@ def key_of(fingerprint: dict) -> str:
 
 
 def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
-    """The folder of a configuration inside the run's `folder`, and a sentence where it is new next
-    to older ones. Call it while holding the lock, since it removes files of killed attempts.
+    """The folder of a configuration inside the run's `folder`, and a sentence if it is new while
+    older ones exist. Call it while holding the lock, since it removes files of killed attempts.
     """
     own = folder / key_of(fingerprint)
     others = [path.parent for path in folder.glob("*/fingerprint.json") if path.parent != own]
@@ -192,8 +192,8 @@ def claim(folder: Path, fingerprint: dict) -> tuple[Path, str | None]:
 
 
 def take_over(folder: Path, own: Path) -> bool:
-    """Whether another run of the model has finished in the configuration of `own`; then its outputs
-    are hard-linked here.
+    """Whether another run of the model has finished in the configuration of `own`; if so, its
+    outputs are hard-linked here.
 
     Only for names that a search makes: an answer that is a rule by hand, a round after the end of
     the search. A user who gives a mixture two names wants two trainings.

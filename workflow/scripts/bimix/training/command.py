@@ -58,7 +58,7 @@ def fault(command: str) -> str | None:
 
 
 class Row(NamedTuple):
-    """One loss; `part` is the number of attempts begun before it was written."""
+    """One loss; `part` is the number of attempts that had begun when it was written."""
 
     step: int
     domain: str
@@ -113,8 +113,8 @@ def read(losses: Mapping, folder: Path, begun: Sequence[int]) -> list[Row]:
 
 
 def _lines(path: Path, begun: Sequence[int]) -> Iterator[Line]:
-    """The non-empty lines of a file without one that a kill truncated; the text that the next
-    attempt appended to such a line is a line of its own.
+    """The non-empty lines of a file, without lines that a kill truncated; text that the next
+    attempt appended to such a line is a separate line.
     """
     raw, number = path.read_bytes(), 1
     for part, (start, end) in enumerate(pairwise([0, *begun, len(raw)])):

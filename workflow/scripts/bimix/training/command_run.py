@@ -50,7 +50,7 @@ class CommandRun:
 
     @functools.cached_property
     def device(self) -> str:
-        """The device; not looked up when a finished run is restored."""
+        """The device; not determined when a finished run is restored."""
         return query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
 
     def fingerprint(self) -> dict:
@@ -159,7 +159,7 @@ class CommandRun:
         return path.read_bytes() if path.is_file() else b""
 
     def offsets(self, own: Path) -> list[int]:
-        """Bytes of the losses when each attempt began that appended to them."""
+        """Size of the losses in bytes when each attempt that appended to them began."""
         there = self.written(own)
         begun = [line for line in checkpoints.attempts(own) if line["event"] == "begun"]
         return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]
@@ -197,8 +197,8 @@ def say(sentence: str | None) -> None:
 
 
 def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Callable[[], bool]) -> tuple[int, bool]:
-    """Run a command to its end; return its exit status, negative for a signal, and whether it was
-    asked to stop. None of its processes outlives it.
+    """Run a command to its end; return its exit status, negative for a signal, and whether a stop
+    was requested. None of its processes outlives it.
 
     Its output is appended to `output` and written to the descriptor `shown`. It inherits the
     descriptor `held`, the lock of its run, so that no other attempt begins if this process is

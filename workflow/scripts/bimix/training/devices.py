@@ -19,7 +19,7 @@ MPS_SERVER = "nvidia-cuda-mps-server"
 
 
 def called(*flags: str) -> str:
-    """The output of nvidia-smi."""
+    """The output of nvidia-smi with these arguments."""
     try:
         done = subprocess.run(["nvidia-smi", *flags], capture_output=True, text=True, check=False)
     except FileNotFoundError:
@@ -50,8 +50,8 @@ def instances() -> dict[str, list[str]]:
 
 
 def allowed_devices(visible: str | None) -> list[str]:
-    """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all GPUs where
-    it is not set (None).
+    """Unique ids of the GPUs that CUDA_VISIBLE_DEVICES allows, by number or id; of all GPUs if it
+    is not set (None).
 
     A MIG instance is a device like a whole GPU, named by its id. Errors: a partitioned GPU is named
     instead of one of its instances.
@@ -74,7 +74,7 @@ def allowed_devices(visible: str | None) -> list[str]:
 
 
 def busy_devices() -> set[str]:
-    """Unique ids of the GPUs on which any process computes, ours or not.
+    """Unique ids of the GPUs on which any process, of any user, computes.
 
     The MPS server, which has a context on every GPU, does not count. A process on a MIG instance is
     listed under its GPU and says nothing about the other instances.
@@ -114,7 +114,7 @@ def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:
 
 
 def hold(locks: int, device: str) -> bool:
-    """Try to lock a GPU's byte for as long as the file `locks` is open anywhere."""
+    """Try to lock a GPU's byte for as long as any process has the file `locks` open."""
     place = int.from_bytes(hashlib.sha256(device.encode()).digest()[:7])
     try:
         fcntl.fcntl(locks, fcntl.F_OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, place, 1, 0))

@@ -32,7 +32,7 @@ LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 
 class NotFinite(InputError):
-    """A loss or a gradient of a run is not finite: it ends, other runs of the launch go on."""
+    """A loss or a gradient of a run is not finite: the run ends, other runs of the launch continue."""
 
 
 class Method(Protocol):
@@ -251,7 +251,7 @@ class Run:
         return made
 
     def look(self) -> bool:
-        """Whether any process wants to stop; all agree on the update of the next look.
+        """Whether any process wants to stop. All processes agree on the update of the next call.
 
         Between two evaluations only this waits for the device. Errors, in all processes: a loss or
         a gradient since the last look is not finite.
@@ -343,6 +343,6 @@ class Run:
         self.session.wait()
 
     def note(self, event: str, **more: object) -> None:
-        """Add a line to the run's attempts, on the main process."""
+        """Add a line to the attempts.jsonl of the run, on the main process."""
         if self.accelerator.is_main_process:
             checkpoints.note(self.folder, event, self.step, **more)

@@ -22,7 +22,7 @@ from bimix.corpus.permutation import permute
 
 @dataclass(frozen=True)
 class Schedule:
-    """Proportions (stages, m) of the domains, and the first update, from 0, of each stage."""
+    """Proportions (stages, m) of the domains, and the first update of each stage, counted from 0."""
 
     proportions: np.ndarray
     starts: tuple[int, ...] = (0,)
@@ -38,8 +38,8 @@ class Schedule:
     def scaled(self) -> "Schedule":
         """The schedule with proportions that sum to exactly one.
 
-        A mixture sums to one within 1e-6, which would give the first domain a hundred of 10^8 rows
-        too many. Each stage separately, since a sum over an axis may round differently.
+        A mixture sums to one within 1e-6, by which the first domain would get a hundred of 10^8
+        rows too many. Each stage separately, since a sum over an axis may round differently.
         """
         return Schedule(np.stack([stage / stage.sum() for stage in self.proportions]), self.starts)
 
@@ -75,8 +75,8 @@ def rows_of_domain(seed: int, domain: str, size: int, visits: np.ndarray, backwa
     """Row numbers read at the given `visits` (n,) of a domain of `size` rows; visit v is in epoch
     v // size.
 
-    With `backwards` each epoch is read from its end, so that rows come first that another run of
-    less than an epoch has not read.
+    With `backwards` each epoch is read from its end, so that the first rows are those that another
+    run of less than an epoch has not read.
     """
     rows = np.empty(len(visits), dtype=np.int64)
     epochs, places = visits // size, visits % size

@@ -17,7 +17,7 @@ COMPARED = ("commit", "versions", "device", "processes", "gradient_compression")
 
 
 def git(*arguments: str) -> str | None:
-    """Git's answer about the checkout that holds this file; None outside one, or without git."""
+    """Git's output for the checkout of this file; None outside a checkout, or without git."""
     command = ["git", "-C", str(Path(__file__).parent), *arguments]
     # never wait for the lock of another git process
     environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0"}
@@ -98,7 +98,7 @@ def warnings(lines: Iterable[dict]) -> list[str]:
 
 
 def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
-    """The provenance in the run.json of a run with the folder `state`."""
+    """The provenance for the run.json of a run with the folder `state`."""
     return {
         "versions": origin["versions"],
         "commit": origin["commit"],
@@ -109,7 +109,7 @@ def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
 
 
 def describe(value: object) -> object:
-    """A value for a sentence."""
+    """The form of a value in a sentence."""
     if isinstance(value, dict):
         return ", ".join(f"{name} {one}" for name, one in sorted(value.items()))
     return "not known" if value is None else value

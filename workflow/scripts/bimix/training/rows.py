@@ -64,8 +64,8 @@ class RowStore:
         """At most `rows` rows spread over one domain, int32 (n, row length); larger samples include
         smaller ones.
 
-        Files are ordered by path, and neighbouring text is similar: the first rows would be a few
-        books.
+        Files are ordered by path, and neighbouring text is similar: the first rows would come from
+        a few books.
         """
         size = int(self.ends[domain][-1])
         numbers = np.sort(permute(np.arange(min(rows, size)), size, SPREAD_KEY))
@@ -128,7 +128,7 @@ def pool(store: RowStore, share: float) -> RowStore | Part:
 
 
 def set_aside(store: RowStore, share: float) -> tuple[Part, Part]:
-    """A store without a `share` of each domain's rows, spread out, and these rows."""
+    """The rows but a `share` of each domain's, spread out, and the rows of that share."""
     kept = np.maximum(np.ceil(share * store.sizes), 1).astype(np.int64)
     for domain, size in zip(store.domains, store.sizes - kept, strict=True):
         if size < 1:

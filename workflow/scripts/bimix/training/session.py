@@ -90,7 +90,7 @@ class Session:
     batch, as memory allows.
 
     With `one_model` a run reuses the prepared and compiled model of the run before it, with new
-    weights and a new optimizer; no other reference to that model may be in use.
+    weights and a new optimizer; no other reference to that model may be used.
     """
 
     accelerator: Accelerator
@@ -137,7 +137,7 @@ class Session:
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
-        """The circumstances that decide how many rows of a run fit into memory."""
+        """The settings and versions that decide how many rows of a run fit into memory."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
@@ -148,7 +148,7 @@ class Session:
         )
 
     def say(self, sentence: str) -> None:
-        """Print a sentence once, on standard error."""
+        """Print a sentence on standard error, by the main process only."""
         self.accelerator.print(sentence, file=sys.stderr, flush=True)
 
     def wait(self) -> None:
@@ -163,8 +163,8 @@ class Session:
 
     @contextmanager
     def agreeing(self) -> Iterator[None]:
-        """A block in which each process may raise InputError: if any does, all end, the first with
-        all messages.
+        """A block in which each process may raise InputError: if any does, all end, and the first
+        prints all messages.
         """
         complaint = None
         try:
@@ -240,7 +240,7 @@ def open_session(options: argparse.Namespace) -> Session:
 
 
 def end_by_sigterm() -> None:
-    """Restore SIGTERM's default, which launch_training.sh ignores, as its children inherit."""
+    """Restore SIGTERM's default; launch_training.sh ignores the signal, which its children inherit."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
@@ -336,7 +336,7 @@ def check_compiler(device: str) -> None:
 
 @contextmanager
 def other_processes(session: Session) -> Iterator[None]:
-    """A sentence where another process of the run has ended or cannot be reached."""
+    """A sentence for an error after another process of the run has ended or cannot be reached."""
     try:
         yield
     except RuntimeError as error:

@@ -1,6 +1,6 @@
 """Sharding of models that do not fit on one device with their gradients and moments: each process
-keeps a part of every weight, and gathers a block's weights only to compute with it (`fully_shard`
-of torch, FSDP2).
+keeps a part of every weight, and gathers a block's weights only while it computes with them
+(`fully_shard` of torch, FSDP2).
 
 Weights are gathered in fp32, so that the losses are those of DistributedDataParallel; bf16 would
 halve the traffic. Checkpoints hold whole tensors, so that a run can resume with any number of
@@ -22,8 +22,8 @@ MOST = 0.7  # of a device's memory: the rest is for the rows
 
 
 def is_needed(session: Session, requested: str) -> bool:
-    """Whether a run is sharded: `yes`, `no`, or `auto`, if the model's parameters alone take more
-    than MOST of a GPU; never with one process. Errors: an optimizer that needs whole matrices.
+    """Whether a run is sharded, `requested` as `yes`, `no`, or `auto`: if the parameters alone take
+    more than MOST of a GPU; never with one process. Errors: an optimizer that needs whole matrices.
     """
     accelerator = session.accelerator
     if accelerator.num_processes == 1 or requested == "no":

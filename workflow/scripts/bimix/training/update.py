@@ -32,7 +32,7 @@ RECOMPILATIONS = 64  # torch's own limit is 8: DoGE has parts of several sizes, 
 
 @dataclass
 class Learner:
-    """The model of a run: `plain` as written here, `model` and `optimizer` as prepared."""
+    """The model of a run: `plain` as defined here, `model` and `optimizer` as prepared."""
 
     session: Session
     plain: Transformer
@@ -175,7 +175,7 @@ def batches(
 
 
 def to_device(array: np.ndarray, device: torch.device) -> Tensor:
-    """A copy of an array on the device; asynchronous, from pinned memory."""
+    """A copy of an array on the device; asynchronous if the array is in pinned memory."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 

@@ -2,8 +2,8 @@
 
 These are the ridge, the use of a prior from text, and the number of terms. From FEW_RUNS_BY_DOMAIN
 runs on, each loss domain has its own ridge and may have a signed term (`signed`): loss domains
-differ in scale and noise, so that one ridge is too weak for some and too strong for others, and
-some losses rise with a share.
+differ in scale and noise, so that one ridge is too weak for some and too strong for others. Some
+losses rise with a share.
 """
 
 from dataclasses import replace
@@ -227,7 +227,7 @@ def walk(shares, y, own, rows, folds, ridges, start, least, known):
 
 
 def misses(mixed, shares, y, folds, straight=None) -> np.ndarray:
-    """Errors (n, d) in the mixtures of each fold by the fit without it; NaN where in no fold."""
+    """Errors (n, d) of mixtures by the fit without their fold; NaN for mixtures in no fold."""
     found = np.full(y.shape, np.nan)
     for fold in range(1 + folds.max()):
         of = folds == fold

@@ -166,6 +166,6 @@ def _sum_of_terms(c, a, sums):
 
 
 def logs_of(shares: np.ndarray) -> np.ndarray:
-    """Logarithms, -inf of a share of 0."""
+    """Logarithms of shares; -inf for a share of 0."""
     with np.errstate(divide="ignore"):
         return np.log(shares)

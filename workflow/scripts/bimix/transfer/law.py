@@ -23,7 +23,7 @@ Factor = Callable[..., tuple[dict, mixing.Mixing]]
 
 
 def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None) -> repetition.Repetition | None:
-    """The effect of repeated text in these runs; None where no pool is known to be repeated."""
+    """The effect of repeated text in these runs; None if no run is known to repeat a pool."""
     if observed.pools is None or observed.tokens is None:
         return None
     known = np.ones(len(observed.tokens)) if observed.parameters is None else observed.parameters
@@ -52,10 +52,10 @@ def as_counted(observed: Observations, own: np.ndarray, form: repetition.Repetit
 
 
 def by_horizon(observed: Observations, weights: np.ndarray | None) -> np.ndarray | None:
-    """The weights (n,) of runs; where runs of one size repeat pools, multiplied by tokens over the
-    longest schedule's tokens, since the misfit grows with the horizon. Chosen on Wikipedia's
-    horizons: powers of 0 to 2 differ in regret by 0.05 %, and 2 doubles the error on parts of the
-    pool.
+    """The weights (n,) of runs; if runs of one size repeat pools, multiplied by tokens over the
+    longest schedule's tokens, since the misfit grows with the length of a run. Chosen on runs with
+    repeated Wikipedia: powers of 0 to 2 differ in regret by 0.05 %, and 2 doubles the error on
+    parts of the pool.
     """
     if observed.parameters is not None or observed.pools is None or not by_runs(observed):
         return weights

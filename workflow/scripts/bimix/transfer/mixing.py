@@ -59,11 +59,11 @@ class Mixing:
     spread: np.ndarray | None = None  # (m, m) L of groups of domains; None: 1
 
     def take(self, fits: np.ndarray) -> "Mixing":
-        """Some of the fits."""
+        """The fits with these numbers."""
         return replace(self, **{name: getattr(self, name)[fits] for name in BY_FIT})
 
     def parts(self, fit: int = 0) -> Factor:
-        """One fit's factor."""
+        """The factor of one fit."""
         unpacked = unpack(self.x[fit], self.terms, self.own, self.gaps[fit], self.spread)
         return Factor(*unpacked, self.t[fit], np.zeros_like(self.t[fit]))
 
@@ -181,7 +181,7 @@ class Problem:
     spread: np.ndarray | None = None  # (m, m)
 
     def take(self, fits, rows):
-        """The problem of some fits; `rows` are those of their loss domains."""
+        """The problem of these fits; `rows` are those of their loss domains."""
         by_row = {name: getattr(self, name)[rows] for name in ("target", "w", "strength", "pull", "gaps")}
         return replace(self, hold=self.hold[fits], signed=self.signed and self.signed.take(rows), **by_row)
 

@@ -14,7 +14,7 @@ SMALLEST = 1e-30
 
 
 def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=None) -> mixing.Mixing:
-    """The fit behind a factor, for the mixtures (n, m) and levels y (n, d) of that fit.
+    """The fit that gave a factor, for the mixtures (n, m) and levels y (n, d) of that fit.
 
     Heights are computed from the levels, since the JSON of a law over steps lacks them.
     """

@@ -1,4 +1,4 @@
-"""Repeated text: the effective share of a domain, and the harm of repeating a small pool too often.
+"""Repeated text: the effective share of a domain, and the harm of repeating a small pool.
 
 In a run of T tokens a domain with share r_j and a pool of U_j unique tokens is read for e_j = r_j T
 / U_j epochs. Up to one epoch the effective share is r_j; above, it saturates, as in Muennighoff et

@@ -128,7 +128,7 @@ def at_run(
     """The coefficients at a run of a model with `parameters` on `tokens` with pools {domain: unique
     tokens}.
 
-    None: the largest fitted size and its schedule; without pools nothing is repeated.
+    None means the largest fitted size and its schedule, or no repetition.
     """
     table = list(coefficients.values())
     sized = all("size" in values for values in table)
@@ -209,7 +209,7 @@ def reversed_order(coefficients: dict) -> list[str]:
 
 
 def far_apart(coefficients: dict, parameters: float | None) -> str:
-    """A warning where a model is so much larger than the fitted ones that the law is a guess."""
+    """A warning if a model is so much larger than the fitted ones that the law is a guess."""
     table = next(iter(coefficients.values()))
     if parameters is None or "size" not in table:
         return ""

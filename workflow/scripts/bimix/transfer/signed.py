@@ -35,7 +35,7 @@ class Signed:
     ridge: np.ndarray  # (b,) of t, inf where a domain has none
 
     def take(self, rows) -> "Signed":
-        """The terms of some rows."""
+        """The terms of these rows."""
         return replace(self, **{name: getattr(self, name)[rows] for name in ("root", "of", "values", "ridge")})
 
     def without(self, weighed: np.ndarray) -> np.ndarray:

@@ -12,9 +12,9 @@ effects are found by least squares on the unbalanced table, the mixing factor fr
 
     exp level_i(N, T) = B_i / T^b + D_i / N^g + C_i        b, g shared by the loss domains
 
-with weak priors, since sizes are few. A size with k runs of its own is shifted from the curve by
-sum(residuals) / (k + 0.16). At the largest size the mixing factor may have an exponent nu_i, which
-is 1 with fewer than two runs of that size.
+with weak priors, since there are few sizes. A size with k runs of its own is shifted from the curve
+by sum(residuals) / (k + 0.16). At the largest size the mixing factor may have an exponent nu_i,
+which is 1 with fewer than two runs of that size.
 """
 
 from collections.abc import Callable
@@ -59,7 +59,7 @@ ROUNDS, SETTLED = 20, 1e-5
 
 @dataclass(frozen=True)
 class Design:
-    """The group and the mixture of each run."""
+    """The group and the mixture of each run, by number."""
 
     parameters: np.ndarray  # (groups,)
     tokens: np.ndarray | None  # (groups,) of the schedule; None where they are not known
@@ -177,7 +177,7 @@ def published_shares(parameters: float, tokens: float | None) -> np.ndarray:
 
 
 def shift(gaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The shift of a size from the curve (d,), from its runs' residuals (k, d), NaN if missing."""
+    """The shift (d,) of a size from the curve, by its runs' residuals (k, d), NaN if missing."""
     seen = np.isfinite(gaps) * weights[:, None]
     return np.where(seen > 0, np.nan_to_num(gaps) * seen, 0).sum(axis=0) / (seen.sum(axis=0) + SHIFT)
 

@@ -65,7 +65,7 @@ def unseen_sentence(fitted: dict, shares: np.ndarray) -> str:
 
 
 def basis(fitted: dict) -> str:
-    """The basis of a law's prediction for a domain that no run trains on, in words."""
+    """In words: the basis of a prediction for a domain that no run trains on."""
     if fitted["law"] != "transfer":
         return f"the law {fitted['law']} does not know what it is worth"
     prior = fitted.get("choice", {}).get("prior")
