@@ -16,6 +16,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import polars as pl
+from print_rows import UNSEEN
 from public_tables import mixing_laws, olmix, regmix, repetition, sizes
 
 from bimix.errors import InputError
@@ -65,13 +66,17 @@ def cases(folder: Path) -> Iterator[Case]:
             asked = regmix(folder / "regmix", "test", size)
             counts = (8, 16, 32, 64, 128, 512)
             yield Case(f"RegMix, 1M to {size.upper()}", train, asked, counts, ranks_only=size != "1m")
-    if (folder / "mixinglaws").is_dir():
-        for table in ("RedPajama", "3Mix"):
-            for size in sizes(folder / "mixinglaws" / f"{table}.parquet"):
+    for joined in (folder / "mixinglaws" / f"{table}.parquet" for table in ("RedPajama", "3Mix")):
+        if joined.exists():
+            table = joined.stem
+            for size in sizes(joined):
                 runs = mixing_laws(folder / "mixinglaws", table, size, each=True, proposed=True)
                 counts = tuple(count for count in (8, 16, 32, 64) if count <= len(runs.mixtures) - 4)
                 if counts:
                     yield Case(f"mixing laws, {table}, {size}", runs, None, counts)
+    if (folder / "mixinglaws" / "data").is_dir():
+        for name, unseen in UNSEEN.items():
+            yield Case(name, unseen.read(folder), None, (8, 16))
     if (folder / "olmix").is_dir():
         yield Case("Olmix, 64 domains", olmix(folder / "olmix"), None, (64, 195))
     repeated = folder / "repetition" / "wikipedia_fineweb_124M.csv"
