@@ -57,7 +57,6 @@ class Trace:
         self.points.append((step, torch.stack([self.weights, self.average, self.signal])))
 
     def state_dict(self) -> dict:
-        """The state for a checkpoint."""
         steps, values = zip(*self.points, strict=True)
         now = {"weights": self.weights, "signal": self.signal, "total": self.total, "counted": self.counted}
         return now | {"steps": list(steps), "points": torch.stack(values)}

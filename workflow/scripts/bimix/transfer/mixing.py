@@ -202,7 +202,6 @@ class Problem:
         return left if self.signed is None else self.signed.without(left[:, None])[:, 0]
 
     def cost(self, x, means, predicted, d):
-        """Cost of each fit."""
         gaps = x[:, self.shared] - np.repeat(means, d, axis=0)
         each = (
             (self.weighed(predicted - self.target) ** 2).sum(1)
