@@ -349,6 +349,6 @@ def foreseen(config: Mapping, runs: Iterable[tuple[str, str, str]], others: int,
         stored += rung.parameters(vocabulary) * RUN_BYTES
     minutes = max(1, math.ceil(seconds["cpu"] / cores / 60))
     parts = {f"{seconds['gpu'] / 3600:.3g} GPU hours": seconds["gpu"]}
-    parts |= {f"about {minutes} min on {cores} idle cores": seconds["cpu"]}
+    parts |= {f"about {minutes} min on {cores} idle core{'s' * (cores > 1)}": seconds["cpu"]}
     parts |= {f"{stored / 1e9:.2g} GB of weights and checkpoints": stored}
     return ", ".join(part for part, amount in parts.items() if amount)
