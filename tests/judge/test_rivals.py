@@ -1,7 +1,5 @@
 """All laws behind one interface: scores, learning curve, intervals, tables to tables."""
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
@@ -11,7 +9,6 @@ from refusals import refused
 import estimate_intervals
 import fit_law
 import trace_learning
-from bimix.errors import InputError
 from bimix.laws import exponential
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
@@ -43,24 +40,44 @@ def test_learning_curve(tmp_path):
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])
 def test_intervals(tmp_path, law):
+    """Losses from fits without each run; coefficients and shares by refits, where requested."""
     pair, out = tables(tmp_path, "run", 8, 3), tmp_path / "c.json"
     fit_law.main(["--law", law, *pair, "--out", str(out)])
-    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--resamples", "40", "--level", "0.9"]
-    estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "run0", "--out", str(tmp_path / "i.csv")])
+    arguments = [
+        "--coefficients",
+        str(out),
+        *pair,
+        "--step",
+        "8000",
+        "--level",
+        "0.8",
+        "--out",
+        str(tmp_path / "i.csv"),
+    ]
+    estimate_intervals.main([*arguments, "--baseline", "run0"])
+    alone = pl.read_csv(tmp_path / "i.csv")
+    assert set(alone["kind"]) == {"left_out"}
+    quantities = {"loss", "average_loss", "optimum_loss", "optimum_average_loss", "gain"}
+    assert set(alone["quantity"]) == quantities | {"ahead"}
+    estimate_intervals.main([*arguments, "--baseline", "run0", "--resamples", "40", "--seed", "1"])
     table = pl.read_csv(tmp_path / "i.csv")
     assert table.columns == ["law", "quantity", "mixture", "step", "domain", "estimate", "low", "high", "level", "kind"]
     kinds = dict(table.select("quantity", "kind").unique().iter_rows())
     assert {kinds[name] for name in ("alpha", "beta", "proportion")} == {"residuals"}
-    assert {kinds[name] for name in ("loss", "average_loss", "gain", "optimum_average_loss")} == {"left_out"}
+    assert table.filter(pl.col("kind") == "left_out").equals(alone)
     known = table.filter(pl.col("quantity") != "ahead")
     assert (known["low"] <= known["high"]).all()
+    known = known.filter(pl.col("kind") == "left_out")
+    assert (known["low"] < known["estimate"]).all() and (known["estimate"] < known["high"]).all()
     shares = table.filter(pl.col("quantity") == "proportion")
     assert abs(shares["estimate"].sum() - 1) < 1e-9 and (shares["high"] > shares["low"]).all()
     one = dict(table.select("quantity", "estimate").iter_rows())
     baseline = table.filter((pl.col("quantity") == "average_loss") & (pl.col("mixture") == "run0"))["estimate"][0]
     assert one["gain"] == pytest.approx(baseline - one["optimum_average_loss"]) and one["gain"] > 0
-    with pytest.raises(InputError, match="--baseline 'nothing'"):
-        estimate_intervals.main([*arguments, "--seed", "1", "--baseline", "nothing", "--out", str(tmp_path / "i.csv")])
+    refused("--baseline 'nothing'", estimate_intervals.main, [*arguments, "--baseline", "nothing"])
+    refused(
+        "--resamples is -1: it must be a number of refits", estimate_intervals.main, [*arguments, "--resamples", "-1"]
+    )
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
@@ -79,29 +96,6 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(tmp_path):
         low, high = np.quantile(guesses, [0.05, 0.95], axis=0)
         inside.append((low <= truth(new)[0, 0]) & (truth(new)[0, 0] <= high))
     assert 0.75 <= np.mean(inside) <= 0.98
-
-
-@pytest.mark.parametrize("law", ["bimix", "transfer"])
-def test_left_out_intervals(tmp_path, law):
-    """Losses from fits without each run; coefficients and shares by refits, where requested."""
-    pair, out = tables(tmp_path, "run", 12, 3, steps=(8000,)), tmp_path / "c.json"
-    fit_law.main(["--law", law, *pair, "--out", str(out)])
-    fitted = json.loads(out.read_text())
-    arguments = ["--coefficients", str(out), *pair, "--step", "8000", "--level", "0.8"]
-    arguments += ["--baseline", "run0", "--out", str(tmp_path / "i.csv")]
-    estimate_intervals.main(arguments)
-    table = pl.read_csv(tmp_path / "i.csv")
-    assert set(table["kind"]) == {"left_out"}
-    assert set(table["quantity"]) == {"loss", "average_loss", "optimum_loss", "optimum_average_loss", "gain"}
-    assert (table["low"] < table["estimate"]).all() and (table["estimate"] < table["high"]).all()
-    estimate_intervals.main([*arguments, "--resamples", "10", "--seed", "1"])
-    both = pl.read_csv(tmp_path / "i.csv")
-    kinds = {quantity: set(own["kind"]) for (quantity,), own in both.group_by("quantity")}
-    assert kinds["proportion"] == {"residuals"} and kinds["gain"] == {"left_out"}
-    assert both.filter(pl.col("kind") == "left_out").drop("step").equals(table.drop("step"))
-    assert fitted["law"] == law
-    with pytest.raises(InputError, match="--resamples is -1: it must be a number of refits"):
-        estimate_intervals.main([*arguments, "--resamples", "-1"])
 
 
 def test_left_out_intervals_hold_new_runs_and_the_level_moves_them():

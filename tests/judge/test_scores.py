@@ -35,22 +35,6 @@ def test_r2_is_of_log_losses_and_rounding_is_no_spread():
     assert ranks[0] == pytest.approx(1) and np.isnan(ranks[1:]).all()
 
 
-def test_table_3_has_the_r2_of_log_losses():
-    """A law off by one factor everywhere: SS_res is n log(factor)^2, as in no plain R2."""
-    curve = 40 / STEPS**0.4 + 1
-    coefficients = {"a": {"A": 1.0, "alpha": 0.0, "B": 44.0, "beta": 0.4, "C": 1.1}}
-    fitted = {"law": "bimix", "domains": ["a"], "loss_domains": ["a"], "steps": STEPS.tolist()}
-    losses, shares = curve[None, :, None], np.ones((1, 1))
-    new = Observations(("new",), ("a",), STEPS, ("a",), shares, losses)
-    table = generalization(fitted | {"coefficients": coefficients}, new, shares)
-    logs = np.log(curve)
-    by_hand = 1 - 4 * np.log(1.1) ** 2 / np.sum((logs - logs.mean()) ** 2)
-    assert table["r2_log"][0] == pytest.approx(by_hand)
-    plain = 1 - np.sum((0.1 * curve) ** 2) / np.sum((curve - curve.mean()) ** 2)
-    assert abs(by_hand - plain) > 0.01
-    assert table["mre"][0] == pytest.approx(0.1)
-
-
 def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_not_at_all(monkeypatch):
     curve = {"A": 1.0, "alpha": 0.1, "B": 4.0, "beta": 0.4, "C": 1.1}
     fitted = {"law": "bimix", "domains": ["web", "code"], "loss_domains": ["web", "code"], "steps": STEPS.tolist()}

@@ -9,7 +9,6 @@ from refusals import refused
 
 from bimix.errors import InputError
 from bimix.laws.fitted import at_run, predict
-from bimix.laws.table import LAWS
 from bimix.mixtures.draws import TEMPERATURE
 from bimix.optimum import optimum as module
 from bimix.optimum.families import by_domain, checked
@@ -196,17 +195,11 @@ def test_objectives_that_are_refused():
 FITTED = {"loss_domains": ["a", "b", "c"]}
 
 
-def test_losses_that_are_not_named_weigh_nothing_and_too_few_runs_have_no_optimum() -> None:
+def test_losses_that_are_not_named_weigh_nothing() -> None:
     assert target_weights(FITTED, None).tolist() == target_weights(FITTED, {}).tolist() == [1, 1, 1]
     assert target_weights(FITTED, {"c": 2, "a": 1}).tolist() == [1, 0, 2]
     refused("the weights name 'x', which is no loss domain", target_weights, FITTED, {"x": 1, "a": 1})
     refused("all weights are 0", target_weights, FITTED, {"a": 0})
-    # a law of fewer runs than its numbers has no optimum
-    least = LAWS["exponential"].least_runs(3)
-    best = optimum(exponential(least), 5, {"x": 1}, np.zeros(3), np.ones(3))
-    assert np.allclose(best, [1, 0, 0], atol=1e-8)
-    with pytest.raises(InputError, match=f"its optimum needs {least} at least"):
-        optimum(exponential(least - 1), 5, {"x": 1}, np.zeros(3), np.ones(3))
 
 
 def exponential(mixtures: int) -> dict:

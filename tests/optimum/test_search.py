@@ -9,8 +9,7 @@ from bimix.errors import InputError
 from bimix.laws.fitted import fit
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import best, token_shares
-from bimix.optimum.search import AVERAGED, simulate
+from bimix.optimum.optimum import best
 
 STEP = 1000
 
@@ -31,7 +30,7 @@ REFERENCE = {"d00": 0.7, "d01": 0.2, "d02": 0.1}
 TOKENS = {"d00": 3.0, "d01": 2.0, "d02": 1.0}
 
 
-def test_trees_find_what_holds_its_constraints_and_average_the_best(trees: dict) -> None:
+def test_trees_find_what_holds_its_constraints(trees: dict) -> None:
     for kind, more in (("minimax", {}), ("no_worse_than", {"margin": 0.05})):
         weights = {"d01": 1.0, "d02": 1.0}
         objective = Objective(kind, weights=weights, reference=REFERENCE, **more)
@@ -42,12 +41,6 @@ def test_trees_find_what_holds_its_constraints_and_average_the_best(trees: dict)
         drawn = np.random.default_rng(0).dirichlet(np.ones(3), 5000)
         held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
         assert len(held) > 50 and (goal.value(held) >= found.value).mean() > 0.95
-    # trees average the best draws
-    free = np.zeros(3), np.ones(3)
-    found = best(trees, STEP, Objective(), *free, TOKENS)
-    drawn = simulate(token_shares(trees, TOKENS), *free)
-    drawn = drawn[np.argsort(Goal(trees, STEP, Objective()).value(drawn), kind="stable")]
-    assert np.allclose(found.shares, drawn[:AVERAGED].mean(axis=0), atol=1e-12)
     # what no draw holds is named
     objective = Objective("no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
     refused(r"d00 cannot be held", best, trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)

@@ -45,14 +45,6 @@ def test_the_choice_is_all_but_the_best_of_all_subsets(seed: int) -> None:
     assert chosen > np.mean(every)
 
 
-def test_the_choice_is_better_than_random_by_its_own_criterion() -> None:
-    slopes, offer = random_case(1, n=60, d=3, p=5)
-    aim, draw = aim_of(slopes, 0.01), np.random.default_rng(0)
-    chosen = choose(offer, aim, np.inf, 6)
-    random = [aim.information(aim.precision + outer(slopes[draw.permutation(60)[:6]])) for _ in range(500)]
-    assert informations(offer, aim, chosen)[-1] > max(random)
-
-
 def test_gains_and_the_criterion_are_those_of_their_definitions() -> None:
     slopes, _ = random_case(2, n=8, p=5)
     aim = aim_of(slopes, 0.2)

@@ -99,7 +99,7 @@ rule compare_laws:
         held_out_losses=collect("results/{{dataset}}/losses/{{model}}/{name}.parquet", name=setting("held_out")),
         held_out_mixtures=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         prior=planned(inputs.prior),
-        code=script("compare_laws", "judge/law_scores", "judge/errors", "judge/blend"),
+        code=script("compare_laws", "judge/law_scores", "judge/errors"),
     output:
         comparison="results/{dataset}/laws/{model}/comparison/{group}.csv",
     log:

@@ -56,19 +56,13 @@ def main(argv: list[str] | None = None) -> None:
     comparison = compared(measured(read_table(options.losses)), criterion)
     shares = by_mixture(read_table(options.mixtures))
     tokens = read_tokens(options.tokens[0]) if options.tokens else None
-    predicted = {
-        name: gain(
-            checked_law(Path(law["coefficients"])),
-            law["step"],
-            shares[options.reference],
-            shares[name],
-            tokens,
-            options.run_tokens,
-            criterion,
-        )
-        for name, law in options.laws.items()
-    }
-    known = {name: value for name, value in predicted.items() if value is not None}
+    predicted = {}
+    for name, law in options.laws.items():
+        run = {"tokens": options.run_tokens, "pools": tokens, "step": law["step"]}
+        fitted = at_run(checked_law(Path(law["coefficients"])), **run)
+        value = gain(fitted, law["step"], (shares[options.reference], shares[name]), criterion)
+        if value is not None:
+            predicted[name] = value
     spent, large_flops = None, None
     if options.large is not None:
         spent = {
@@ -78,7 +72,7 @@ def main(argv: list[str] | None = None) -> None:
         large_flops = read_cost(read_json(options.large), str(options.large))["flops"]
     elif options.costs is not None:
         spent, large_flops = read_spent(read_table(options.costs))
-    write_table(verdict(comparison, spent, large_flops, known), options.out)
+    write_table(verdict(comparison, spent, large_flops, predicted), options.out)
 
 
 def costs(path: Path) -> list[dict[str, float]]:
@@ -88,20 +82,11 @@ def costs(path: Path) -> list[dict[str, float]]:
     return [read_cost(row, str(path)) for row in read_table(path).iter_rows(named=True)]
 
 
-def gain(
-    fitted: dict,
-    step: int,
-    reference: dict,
-    mixture: dict,
-    tokens: dict | None,
-    run_tokens: float | None,
-    criterion: Criterion,
-) -> float | None:
-    """The gain of a mixture over the reference in what is minimised, as a law predicts it, in
-    percent; None where the law does not define a loss.
+def gain(fitted: dict, step: int, pair: tuple[dict, dict], criterion: Criterion) -> float | None:
+    """The gain of the second mixture over the first, the reference, in what is minimised, as a law
+    predicts it, in percent; None where the law does not define a loss.
     """
-    fitted = at_run(fitted, tokens=run_tokens, pools=tokens, step=step)
-    rows = np.array([[one.get(domain, 0.0) for domain in fitted["domains"]] for one in (reference, mixture)])
+    rows = np.array([[one.get(domain, 0.0) for domain in fitted["domains"]] for one in pair])
     before, after = criterion.predicted(predict_defined(fitted, rows, np.array([step]))[:, 0], fitted["loss_domains"])
     return float(100 * (1 - after / before)) if np.isfinite(before + after) else None
 

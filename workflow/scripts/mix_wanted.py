@@ -16,7 +16,7 @@ from bimix.mixtures.by_hand import wanted_domains
 from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.bounds import feasible_bounds
-from bimix.optimum.flags import add_flags
+from bimix.optimum.flags import add_flags, limits_of
 from bimix.plan.sources import wanted_rule
 from bimix.search.by_hand import Wanted
 from bimix.tables import read_numbers, read_tokens
@@ -66,8 +66,7 @@ def main(argv: list[str] | None = None) -> None:
     elif kind == "reference" and not options.runs:
         raise InputError(f"{options.name} needs --reference: the mixture whose shares the rest has.")
     most = None if options.max_epochs in (None, np.inf) else options.max_epochs
-    limits = (options.lower and read_numbers(options.lower), options.upper and read_numbers(options.upper))
-    bounds = feasible_bounds(domains, *limits, most, tokens, run_tokens)
+    bounds = feasible_bounds(domains, *limits_of(options), most, tokens, run_tokens)
     rules = Wanted(tuple(domains), amounts, run_tokens, own, bounds, reference, options.cross_entropy)
     as_mixture(domains, rules.mixture(epochs, kind)).write(options.out)
 

@@ -22,13 +22,12 @@ from bimix.observations.observations import Observations, observations, with_pri
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import weighed
-from bimix.optimum.report import epochs_sentence, further_epochs
+from bimix.optimum.report import epochs_of, epochs_sentence, further_epochs
 from bimix.outputs import write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN
 from bimix.results.explore import page as explore_page
 from bimix.results.headline import OBSERVED, Headline, headline, title
-from bimix.results.headline import at as at_size
 from bimix.results.layout import WIDTH, paragraph, table
 from bimix.results.pages import entries
 from bimix.search.by_hand import EPOCHS
@@ -84,7 +83,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def heading(options: argparse.Namespace, found: Answer) -> Headline:
     """What decides."""
-    verdict = found.verdict
+    verdict, sought = found.verdict, found.sought
     return Headline(
         dataset=options.losses.stem,
         verdict=verdict,
@@ -95,7 +94,7 @@ def heading(options: argparse.Namespace, found: Answer) -> Headline:
         moved=sections.moved(found.called, found.ran, found.shares),
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(found.law, found.criterion.weights),
-        epochs=found.epochs(found.shares[verdict.best]),
+        epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),
     )
 
 
@@ -108,8 +107,7 @@ def solve(options: argparse.Namespace, found: Answer, observed: Observations, pa
     lines += [] if size_read(law) else sections.beyond(options.step, law["steps"])
     lines += doubts(found, observed, best)
     if runs is not None:
-        unit = judging.unit(runs.runs.columns)
-        lines += ["", *sections.compared(runs, f"{at_size(runs.runs, OBSERVED)}, trained on each mixture ({unit})")]
+        lines += ["", *sections.compared(runs, OBSERVED)]
     promises = [one.promise for one in found.fits.values() if one.promise]
     rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
     lines += ["", "The laws, by their errors on left-out runs", ""]

@@ -19,8 +19,9 @@ from bimix.judge.noise import Known, levels
 from bimix.judge.verdict import Promise
 from bimix.mixtures.marginals import missed, rows_of
 from bimix.mixtures.mixture import farthest
+from bimix.optimum.flags import limits_of
 from bimix.optimum.objective import objective_block
-from bimix.tables import read_numbers, read_table
+from bimix.tables import read_table
 from bimix.transfer.run import size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
@@ -117,16 +118,16 @@ def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
 
 def outside(
     mixtures: Mapping[str, Mapping[str, float]],
-    limits: argparse.Namespace,
+    options: argparse.Namespace,
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
     """The mixtures beyond an optimum's bounds by more than ROUNDED, or off its marginals."""
-    lower, upper = (read_numbers(given) if given else {} for given in (limits.lower, limits.upper))
-    for name, there in (tokens or {}).items() if limits.max_epochs is not None and run_tokens else ():
-        upper[name] = min(upper.get(name, 1.0), limits.max_epochs * there / run_tokens)
+    lower, upper = limits_of(options)
+    for name, there in (tokens or {}).items() if options.max_epochs is not None and run_tokens else ():
+        upper[name] = min(upper.get(name, 1.0), options.max_epochs * there / run_tokens)
     domains = list(dict.fromkeys(domain for shares in mixtures.values() for domain in shares))
-    marginals = objective_block(limits.objective).get("marginals") if limits.objective else None
+    marginals = objective_block(options.objective).get("marginals") if options.objective else None
     kept = rows_of(marginals, domains) if marginals else None
     return [
         name

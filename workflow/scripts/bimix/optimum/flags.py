@@ -81,6 +81,12 @@ def add_flags(parser: argparse.ArgumentParser, *names: str) -> None:
             parser.add_argument(f"--{flag}", **FLAGS[flag])
 
 
+def limits_of(options: argparse.Namespace) -> tuple[dict[str, float], dict[str, float]]:
+    """{domain: bound} of --lower and of --upper."""
+    lower, upper = (read_numbers(given) if given else {} for given in (options.lower, options.upper))
+    return lower, upper
+
+
 def asked_objective(options: argparse.Namespace) -> Objective:
     """The objective from the flags; a script may lack some of them."""
     given = vars(options).get

@@ -11,12 +11,11 @@ from bimix.laws.fitted import at_run
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, pools_of, strengths_of
+from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, limits_of, pools_of, strengths_of
 from bimix.optimum.goal import HELD, Goal
-from bimix.optimum.objective import Objective, target_weights
+from bimix.optimum.objective import Objective
 from bimix.optimum.search import AVERAGED, searched, simulate
 from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
-from bimix.tables import read_numbers
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
 Tokens = Mapping[str, float]  # there are of each domain
@@ -57,9 +56,8 @@ class Sought:
         pools, parameters = pools_of(options), getattr(options, "parameters", None)
         run_tokens = asked_tokens(fitted, getattr(options, "run_tokens", None), step, parameters)
         fitted = at_run(fitted, parameters, run_tokens, pools, step)
-        limits = (text and read_numbers(text) for text in (options.lower, options.upper))
         weights = objective.domain_weights()
-        bounds = run_bounds(fitted, step, *limits, options.max_epochs, pools, run_tokens, weights)
+        bounds = run_bounds(fitted, step, *limits_of(options), options.max_epochs, pools, run_tokens, weights)
         return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
 
     @property
@@ -79,7 +77,7 @@ def best(
 ) -> Best:
     """The mixture within the bounds that minimises the objective.
 
-    Errors: those of `optimum`; a constraint that no mixture satisfies, with the domain; another
+    Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; another
     objective than `weighted` for a searched law; a size at which losses are not convex; a duality
     gap that is too large.
     """
@@ -126,13 +124,29 @@ def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
 def best_shares(
     fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
 ) -> np.ndarray:
-    """The mixture (m,) of `best` without a certificate, faster for a weighted average."""
-    if objective.plain:
-        return optimum(fitted, step, objective.domain_weights(), lower, upper, tokens)
-    if LAWS[fitted["law"]].optimum == "simulated":
-        enough_runs(fitted)
+    """The mixture (m,) of `best` without a certificate, faster for a weighted average.
+
+    The sum of Eq. 15 in the paper has the optimum of the average. A domain of weight 0 need not
+    have a defined loss there. RegMix simulates around the shares of `tokens`, and Olmix is
+    penalised by the distance from them; where they are not known, the mean of the fitted mixtures
+    replaces them. Errors: those of `best`, and fewer runs than the law needs.
+    """
+    law = LAWS[fitted["law"]]
+    if not objective.plain and law.optimum != "simulated":
+        return best(fitted, step, objective, lower, upper, tokens).shares
+    enough_runs(fitted)
+    if law.optimum == "simulated":
         return _simulated(_attainable(fitted, step, objective), lower, upper, tokens)
-    return best(fitted, step, objective, lower, upper, tokens).shares
+    target = objective.target(fitted)
+    problem = law.code.objective(fitted, step, target)
+    if law.optimum == "power_sum":
+        return power_sum_optimum(*problem, lower, upper)
+    if law.optimum == "searched":
+        return searched(problem, mean_seen(fitted), lower, upper)
+    if law.trust:
+        centre = mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
+        problem = trusting(problem, law.trust * target.sum(), centre)
+    return minimum(problem, lower, upper)
 
 
 def optimum(
@@ -143,30 +157,8 @@ def optimum(
     upper: np.ndarray,
     tokens: Tokens | None = None,
 ) -> np.ndarray:
-    """Proportions (m,), in the order of the law's domains, with the least weighted sum of predicted
-    losses at `step` within the bounds.
-
-    `weights` per loss domain; by default all 1 as in the paper (the sum of Eq. 15 has the same
-    optimum as the average). A domain missing in them has weight 0, and its loss need not be defined
-    at the optimum. RegMix simulates around the shares of `tokens`, and Olmix is penalised by the
-    distance from them; where they are not known, the mean of the fitted mixtures replaces them.
-
-    Errors: a weight of an unknown domain, no weight above 0, fewer runs than the law needs.
-    """
-    enough_runs(fitted)
-    law = LAWS[fitted["law"]]
-    target = target_weights(fitted, weights)
-    if law.optimum == "simulated":
-        return _simulated(Goal(fitted, step, Objective(weights=weights or {})), lower, upper, tokens)
-    problem = law.code.objective(fitted, step, target)
-    if law.optimum == "power_sum":
-        return power_sum_optimum(*problem, lower, upper)
-    if law.optimum == "searched":
-        return searched(problem, mean_seen(fitted), lower, upper)
-    if law.trust:
-        centre = mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
-        problem = trusting(problem, law.trust * target.sum(), centre)
-    return minimum(problem, lower, upper)
+    """`best_shares` of the average of losses by weights; None: the plain mean."""
+    return best_shares(fitted, step, Objective(weights=weights or {}), lower, upper, tokens)
 
 
 def enough_runs(fitted: dict) -> None:

@@ -21,11 +21,10 @@ from bimix.exports.formats import FORMATS
 from bimix.exports.write import blanks
 from bimix.laws.fitted import FAR_AHEAD
 from bimix.laws.table import LAWS
-from bimix.optimum.flags import asked_objective, pools_of
+from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import Sought
-from bimix.tables import read_numbers
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
@@ -93,9 +92,8 @@ def page(
         names, goal = _goal(first.goal)
     else:
         drawn, domains, names, goal = [], tuple(mixtures[reference]), [], {}
-        ends = ((options.lower, 0.0), (options.upper, 1.0))
-        limits = [(read_numbers(given) if given else {}, end) for given, end in ends]
-        bounds = [np.array([own.get(name, end) for name in domains]) for own, end in limits]
+        ends = zip(limits_of(options), (0.0, 1.0), strict=True)
+        bounds = [np.array([own.get(name, end) for name in domains]) for own, end in ends]
     losses = list(drawn[0].fitted["loss_domains"]) if drawn else []
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")

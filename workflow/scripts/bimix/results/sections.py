@@ -7,6 +7,7 @@ import polars as pl
 from bimix.judge.comparison import Comparison
 from bimix.judge.comparison import table as comparison_table
 from bimix.mixtures.mixture import farthest
+from bimix.results.headline import at
 from bimix.results.layout import cut, paragraph, table
 from bimix.transfer.run import far_apart, size_read
 
@@ -118,8 +119,10 @@ def laws(scores: pl.DataFrame) -> list[str]:
     return lines + paragraph(note, "  ", "  ")
 
 
-def compared(judged: Comparison, title: str) -> list[str]:
-    """The final losses of the best runs and the reference, and the steps to match the latter."""
+def compared(judged: Comparison, model: str) -> list[str]:
+    """The final losses of the best runs of a model and the reference, and the steps to match the
+    latter.
+    """
     reference, order = judged.criterion.reference, judged.ranked()
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
@@ -145,6 +148,7 @@ def compared(judged: Comparison, title: str) -> list[str]:
     notes += ["* significant"] if any("*" in row[2] for row in rows) else []
     notes += ["? the noise of a run is not known"] if judged.noise is None else []
     notes += [f"steps to match the final average of {reference}, and their ratio to its steps"] if curves else []
+    title = f"{at(judged.runs, model)}, trained on each mixture ({judged.criterion.unit(judged.runs.columns)})"
     return [*paragraph(title), "", *lines, *(paragraph("; ".join(notes), "  ", "  ") if notes else [])]
 
 

@@ -11,7 +11,7 @@ from bimix.optimum.objective import Objective, weighed
 from bimix.optimum.report import epochs_of, promised
 from bimix.plan.sources import wanted_rule
 from bimix.results import sections
-from bimix.results.headline import Headline, at, headline, model_name, next_steps, predicted, title
+from bimix.results.headline import Headline, headline, model_name, next_steps, predicted, title
 from bimix.results.layout import WIDTH, paragraph
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
@@ -92,9 +92,7 @@ def first_page(result: Result) -> list[str]:
     pair = (page.reference, result.shares[result.reference], best, after, law["proportions_seen"])
     lines += [*sections.proportions(*pair, DOMAINS, epochs), *sections.epoch_bound(epochs, result.max_epochs)]
     lines += result.remarks(law)
-    judged = page.judged or page.target
-    unit = judged.criterion.unit(judged.runs.columns)
-    lines += ["", *sections.compared(judged, f"{at(judged.runs, page.judged_model)}, trained on each mixture ({unit})")]
+    lines += ["", *sections.compared(page.judged or page.target, page.judged_model)]
     if "downstream" in result.tables:
         lines += ["", *sections.answers(result.tables["downstream"], result.reference)]
     lines += ["", f"Details, and a list of the figures: {result.details}", ""]

@@ -12,7 +12,7 @@ from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import feasible_bounds
-from bimix.tables import read_numbers
+from bimix.optimum.flags import limits_of
 
 RULES = {"reference": "", "uniform": "_uniform", "kin": "_kin"}  # of the rest, and how names end
 EPOCHS = (4, 8)  # of the wanted domains
@@ -52,7 +52,7 @@ class Wanted:
     def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
         """By the flags of limits, --prior and --rest, without which the rest has token shares."""
         domains, losses = law["domains"], law["loss_domains"]
-        limits = [given and read_numbers(given) for given in (options.lower, options.upper)]
+        limits = limits_of(options)
         most = options.max_epochs if tokens and run_tokens else None
         try:
             bounds = feasible_bounds(domains, *limits, most, tokens, run_tokens)

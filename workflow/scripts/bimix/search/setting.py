@@ -17,11 +17,11 @@ from bimix.observations.observations import Observations, proportions_of
 from bimix.observations.prior import offsets, read_gaps
 from bimix.observations.tables import read_mixtures
 from bimix.optimum.bounds import feasible_bounds, with_least
-from bimix.optimum.flags import asked_objective, note_unlimited, run_tokens_of
+from bimix.optimum.flags import asked_objective, limits_of, note_unlimited, run_tokens_of
 from bimix.optimum.objective import target_weights
 from bimix.search.sensitivity import Numbers, fitted_numbers, guessed
 from bimix.search.sizes import Model, read_budget, read_large, read_models
-from bimix.tables import read_numbers, read_table, read_tokens
+from bimix.tables import read_table, read_tokens
 from bimix.transfer.repetition import PUBLISHED_R, counted
 from bimix.transfer.run import form_of
 
@@ -60,9 +60,9 @@ class Setting:
 
     def centre(self) -> np.ndarray:
         """The mean (m,) of the runs done; without any, equal shares."""
-        return (
-            self.done.shares.mean(axis=0) if self.done.mixtures else np.full(len(self.domains), 1 / len(self.domains))
-        )
+        if self.done.mixtures:
+            return self.done.shares.mean(axis=0)
+        return np.full(len(self.domains), 1 / len(self.domains))
 
     def pools_of(self, model: Model | None) -> np.ndarray | None:
         """Unique tokens (m,) that a run of a model has; None where pools are not known."""
@@ -152,7 +152,7 @@ def _bounds(options, domains, tokens, run_tokens):
         raise InputError("--max-epochs needs --tokens, and a run's: --run-tokens, --large, or losses with tokens.")
     if epochs is not None:
         note_unlimited({"law": "transfer", "domains": domains}, tokens, run_tokens)
-    lower, upper = (text and read_numbers(text) for text in (options.lower, options.upper))
+    lower, upper = limits_of(options)
     low, high = feasible_bounds(domains, lower, upper, epochs, tokens, run_tokens)
     return with_least(low, high, domains, options.least, tokens, lower), high
 

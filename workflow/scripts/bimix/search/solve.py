@@ -18,7 +18,6 @@ from bimix.observations.observations import Observations
 from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
-from bimix.optimum.report import epochs_of
 from bimix.plan.sources import SEARCHED, observed_rank
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, once, whole
@@ -79,9 +78,6 @@ class Answer:
     @property
     def law(self) -> dict:
         return self.sought.fitted
-
-    def epochs(self, shares: Mapping[str, float]) -> dict[str, float]:
-        return epochs_of(shares, self.sought.pools, self.sought.run_tokens)
 
 
 def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
