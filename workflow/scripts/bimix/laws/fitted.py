@@ -99,10 +99,14 @@ def undefined(fitted: dict, losses: np.ndarray) -> list[str]:
 
 
 def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None = None) -> np.ndarray:
-    """Losses (n, k, d) of runs at their own sizes, tokens and pools; NaN where not defined."""
+    """Losses (n, k, d) of runs at their own sizes, tokens and pools, if any; NaN where undefined."""
     law = LAWS[fitted["law"]]
     steps = observed.steps if steps is None else steps
     if not law.reads_pools or (observed.parameters is None and observed.pools is None):
+        run = next(iter(fitted["coefficients"].values())).get("run") if law.reads_pools else None
+        if run is not None:  # the law is set to another run, and runs without pools repeat nothing
+            of_run = run["parameters"], run["tokens"], None
+            fitted = fitted | {"coefficients": law.code.at_run(fitted["coefficients"], fitted["domains"], *of_run)}
         return predict_defined(fitted, observed.proportions, steps)
     seen = list(steps) if "rows" in fitted else fitted["steps"]
     losses = np.empty((len(observed.mixtures), len(steps), len(fitted["loss_domains"])))

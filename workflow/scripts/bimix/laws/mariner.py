@@ -126,23 +126,6 @@ def slope_step(numbers, domains) -> Callable:
     return at
 
 
-def at_run(
-    coefficients: dict, domains: list[str], parameters: float | None, tokens: float | None, pools: dict | None
-) -> dict:
-    """The coefficients at a run of `tokens`, with pools {domain: unique tokens}; unchanged without
-    pools, with an unlimited pool, and where the fit was to proportions instead of epochs. Errors: a
-    domain without a pool.
-    """
-    fitted = next(iter(coefficients.values()))["epochs_of_share"]
-    if fitted is None or pools is None:
-        return coefficients
-    missing = [name for name in domains if not pools.get(name)]
-    if missing:
-        raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
-    per_share = {name: tokens / pools[name] if np.isfinite(pools[name]) else fitted[name] for name in domains}
-    return {name: {**values, "epochs_of_share": per_share} for name, values in coefficients.items()}
-
-
 def count_step(numbers) -> int:
     """The number of c, floor, rate, power, threshold, and non-zero benefits and harms."""
     return 5 + sum(value > 0 for part in ("benefit", "harm") for value in numbers[part].values())

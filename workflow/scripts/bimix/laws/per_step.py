@@ -9,7 +9,7 @@ The module of such a law has:
         its gradient (m,) and, of a convex law, its Hessian (m, m)
     count_step(numbers) -> how many there are
 
-A law of epochs instead of shares also has `epochs_of_share(observed)` and `at_run`.
+A law of epochs instead of shares also has `epochs_of_share(observed)`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -57,8 +57,10 @@ class PerStep:
         return coefficients, {}
 
     def refit(self, samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+        run = next(iter(fitted["coefficients"].values())).get("run")
         for observed, weights in samples:
-            yield self.fit(observed, weights, fitted)[0]
+            found = self.fit(observed, weights, fitted)[0]
+            yield self.at_run(found, fitted["domains"], **run) if run else found
 
     def predict(
         self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
@@ -99,15 +101,25 @@ class PerStep:
             self.module.count_step(numbers) for own in coefficients.values() for numbers in own["steps"].values()
         )
 
-    def at_run(self, *run: object) -> dict:
-        """The coefficients of a law of epochs at a run."""
-        return self.module.at_run(*run)
+    def at_run(self, coefficients: dict, domains: list[str], parameters, tokens, pools) -> dict:
+        """The coefficients of a law of epochs at a run, of which no domain lacks a pool; without
+        pools, and of one without a limit, the epochs are the fitted ones.
+        """
+        missing = [name for name in domains if pools and not pools.get(name)]
+        if missing and next(iter(coefficients.values()))["epochs_of_share"]:
+            raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
+        run = {"parameters": parameters, "tokens": tokens, "pools": pools}
+        return {name: values | {"run": run} for name, values in coefficients.items()}
 
 
 def _scale(coefficients: dict, domains: list[str]) -> np.ndarray | float:
     """The factors (m,) from shares to epochs; 1 for a law of shares."""
-    named = next(iter(coefficients.values())).get("epochs_of_share")
-    return 1.0 if named is None else np.array([named[name] for name in domains])
+    first = next(iter(coefficients.values()))
+    fitted, run = first.get("epochs_of_share"), first.get("run") or {"pools": None}
+    if fitted is None:
+        return 1.0
+    known = {name: run["tokens"] / pool for name, pool in (run["pools"] or {}).items() if np.isfinite(pool)}
+    return np.array([known.get(name, fitted[name]) for name in domains])
 
 
 def _at_step(domain: str, values: dict, step: float) -> dict:

@@ -31,7 +31,6 @@ NOISES = (0.5, 1.0, 2.0)  # times the noise that is known or usual
 FLOOR = 1e-6  # of a share, where its root has no slope
 SHARE_LENGTH, SHARE_NUGGET = 0.2, 0.3  # of the kriging for the voice of shares
 MISSED = 10.0  # what a missed constraint adds to a log objective, and again for its size
-AT_RUN = ("run", "epochs_of_share")  # what reading a law at a run sets in its coefficients
 FEWEST, UNKNOWN = 3, 0.1  # runs that can be left out; what a law is taken to miss with fewer
 
 
@@ -269,8 +268,7 @@ class Posterior:
         for refit, names in zip(errors.refitted, errors.without, strict=True) if errors else ():
             rows = np.flatnonzero(~np.isin(self.observed.mixtures, names))
             own = {
-                name: values
-                | {key: run["coefficients"][name][key] for key in AT_RUN if key in run["coefficients"][name]}
+                name: values | {key: one for key, one in run["coefficients"][name].items() if key == "run"}
                 for name, values in refit["coefficients"].items()
             }
             goal = Goal(run | {"coefficients": own}, self.goal.step, self.goal.objective)
