@@ -62,7 +62,9 @@ def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
     judged = compared(
         measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0)).filter(pl.col("step") == 400)), Criterion("baseline")
     )
-    text = "\n".join(sections.compared(judged, "larger"))
+    title, *lines = sections.compared(judged, "larger")
+    text = "\n".join(lines)
+    assert title == "larger, step 400, trained on each mixture (nats per token)"
     assert "steps to match" not in text and "ratio" not in text and "400" not in text
     assert "? the noise of a run is not known" in text
     table = comparison_table(judged)

@@ -69,7 +69,7 @@ def draw(law: dict, pairs: pl.DataFrame) -> Figure:
     for rank, (name, look) in enumerate(looks.items()):
         curve = average.filter(pl.col("mixture") == name)
         left.plot(curve["loss"], curve["predicted"], **look.mark(4.2, hollow=True))
-        last = pairs.filter(pl.col("mixture") == name).sort("step").group_by("domain").last()
+        last = pairs.filter(pl.col("mixture") == name).sort("step").group_by("domain", maintain_order=True).last()
         for one in last.iter_rows(named=True):
             row = shown.index(one["domain"]) + figures.dodged(rank, len(looks), 0.38 if len(looks) > 1 else 0)
             span = [100 * (one[end] / one["loss"] - 1) for end in ("low", "high") if one[end] is not None]

@@ -25,11 +25,10 @@ from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_of, epochs_sentence, further_epochs
 from bimix.outputs import write_text
 from bimix.results import sections
-from bimix.results.explore import DRAWN
+from bimix.results.explore import DRAWN, beside
 from bimix.results.explore import page as explore_page
 from bimix.results.headline import OBSERVED, Headline, headline, title
 from bimix.results.layout import WIDTH, paragraph, table
-from bimix.results.pages import entries
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
 from bimix.transfer.run import size_read
@@ -123,20 +122,18 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
     """
     if not any(law in DRAWN for law in found.fits):
         return None
-    best, runs = found.verdict.best, {found.called.get(name, name) for name in found.ran}
+    runs = {found.called.get(name, name) for name in found.ran}
     rules = (name for name in found.shares if name not in runs)
-    shown = dict.fromkeys((found.criterion.reference, best, *found.fits, *rules))
+    shown = dict.fromkeys((found.criterion.reference, found.verdict.best, *found.fits, *rules))
     return explore_page(
         found.asked,
-        title=f"{options.losses.stem}: the mixture to take, and others to try",
+        **beside(page),
         laws={law: one.sought.fitted for law, one in found.fits.items()},
         spans=pl.concat([one.spans for one in found.fits.values()]),
         mixtures={name: found.shares[name] for name in shown},
         ran=found.ran,
         reference=found.criterion.reference,
-        start=best,
         step=options.step,
-        said=entries(headline(page)),
     )
 
 

@@ -26,9 +26,10 @@ from bimix.optimum.report import epochs_of
 from bimix.outputs import write_json, write_text
 from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
 from bimix.results import sections
+from bimix.results.explore import beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import OBSERVED, Headline, headline, model_name
-from bimix.results.pages import entries, summary_page
+from bimix.results.headline import OBSERVED, Headline, model_name
+from bimix.results.pages import summary_page
 from bimix.results.summary import Result, bound, details, first_page, unmeasured_rules
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
@@ -90,21 +91,19 @@ def main(argv: list[str] | None = None) -> None:
 
 def explored(options: argparse.Namespace, result: Result) -> str:
     """The page to play with, open at the mixture to take and the law with the least error."""
-    page, best = result.page, result.page.verdict.best
+    page = result.page
     names = [] if options.stage else sorted(result.laws, key=lambda name: name != result.trusted)
-    shown = dict.fromkeys((result.reference, best, *result.laws, *page.target.mixtures, *result.hand))
+    shown = dict.fromkeys((result.reference, page.verdict.best, *result.laws, *page.target.mixtures, *result.hand))
     return explore_page(
         asked(options),
-        title=f"{page.dataset}: the mixture to take, and others to try",
+        **beside(page),
         laws={name: result.laws[name] for name in names},
         spans=result.tables["intervals"],
         mixtures={name: result.shares[name] for name in shown if name in result.shares},
         ran=result.ran,
         reference=result.reference,
-        start=best,
         step=result.step,
         model=model_name(options.asked_model),
-        said=entries(headline(page)),
     )
 
 

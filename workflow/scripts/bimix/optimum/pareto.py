@@ -49,7 +49,7 @@ def front(
         return shares, np.array([average(losses, target) for target in targets])
 
     found = _between([best(END), best(1 - END)], best, points)
-    kept = [one for one in found if not any(_dominates(other[1], one[1]) for other in found)]
+    kept = [one for one in found if not any((other <= one[1]).all() and (other < one[1]).any() for _, other in found)]
     return np.array([shares for shares, _ in kept]), np.array([values for _, values in kept])
 
 
@@ -74,10 +74,6 @@ def _between(found: list, best: Callable, points: int) -> list:
         else:
             found.insert(at + 1, new)
     return found
-
-
-def _dominates(one: np.ndarray, other: np.ndarray) -> bool:
-    return bool((one <= other).all() and (one < other).any())
 
 
 def weights_of(text: str, families: Mapping[str, Sequence[str]], fitted: dict) -> dict[str, float]:

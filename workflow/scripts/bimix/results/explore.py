@@ -8,7 +8,6 @@ is loaded from elsewhere.
 import argparse
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -23,41 +22,15 @@ from bimix.laws.fitted import FAR_AHEAD
 from bimix.laws.table import LAWS
 from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
-from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import Sought
+from bimix.results.headline import Headline, headline
+from bimix.results.pages import entries
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js
 FIRST = ("Mixture", "Why", "Measured", "Risk")  # of the summary's lines; the page folds the others
 FAR = 0.3  # total variation from all runs, beyond which the page calls a mixture far
-
-
-@dataclass(frozen=True)
-class Explored:
-    """A law on the page: its mixture's name, the law at its run, and its intervals, if any."""
-
-    name: str
-    fitted: Mapping
-    intervals: pl.DataFrame
-
-    def spread(self) -> tuple[dict[str, tuple[float, float]], tuple[float, float] | None]:
-        """The ends of an interval over its estimate, by loss and of the average: those of runs left
-        out, which are the same at every mixture.
-        """
-        rows = self.intervals.filter(pl.col("kind") == "left_out", pl.col("estimate") > 0).drop_nulls("low")
-        ends = (pl.col("low") / pl.col("estimate"), pl.col("high") / pl.col("estimate"))
-        by_loss = rows.filter(pl.col("quantity") == "loss").group_by("domain").agg(*(one.median() for one in ends))
-        average = rows.filter(pl.col("quantity") == "average_loss").select(*(one.median() for one in ends)).row(0)
-        return {name: (low, high) for name, low, high in by_loss.iter_rows()}, None if None in average else average
-
-    def ahead(self) -> tuple[dict[str, float], float]:
-        """By how much the log of an end moves per unit of log(steps) beyond the last step fitted,
-        by loss and of the average; nothing where that is not known.
-        """
-        rows = self.intervals.filter(pl.col("quantity") == "ahead").select("domain", "estimate").iter_rows()
-        rates = dict(rows)
-        return {name: rate for name, rate in rates.items() if name is not None}, rates.get(None, 0.0)
 
 
 def page(
@@ -83,29 +56,28 @@ def page(
     """
     objective, tokens, run_tokens = asked_objective(options), pools_of(options) or {}, options.run_tokens
     formulas = {name: law for name, law in laws.items() if law["law"] in DRAWN}
-    if formulas:
-        step = step or next(iter(formulas.values()))["steps"][-1]
-        sought = {name: Sought.of(options, law, step) for name, law in formulas.items()}
-        drawn = [Explored(name, one.fitted, spans.filter(law=one.fitted["law"])) for name, one in sought.items()]
-        first = next(iter(sought.values()))
-        domains, bounds, run_tokens = tuple(first.fitted["domains"]), (first.lower, first.upper), first.run_tokens
-        names, goal = _goal(first.goal)
+    step = step or next((law["steps"][-1] for law in formulas.values()), None)
+    drawn = {name: Sought.of(options, law, step) for name, law in formulas.items()}
+    if drawn:
+        first = next(iter(drawn.values()))
+        fitted, bounds, run_tokens = first.fitted, (first.lower, first.upper), first.run_tokens
+        domains, (names, goal) = tuple(fitted["domains"]), _goal(first.goal)
+        run = next(iter(fitted["coefficients"].values())).get("run") or {}
     else:
-        drawn, domains, names, goal = [], tuple(mixtures[reference]), [], {}
+        domains, fitted, names, goal, run = tuple(mixtures[reference]), {}, [], {}, {}
         ends = zip(limits_of(options), (0.0, 1.0), strict=True)
         bounds = [np.array([own.get(name, end) for name in domains]) for own, end in ends]
-    losses = list(drawn[0].fitted["loss_domains"]) if drawn else []
+    losses = list(fitted.get("loss_domains", ()))
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
     fitted_runs = next(iter(laws.values()))["mixtures"] if laws else ()
     level = spans["level"][0] if spans.height else None
-    run = next(iter(drawn[0].fitted["coefficients"].values())).get("run") or {} if drawn else {}
     run_tokens = run.get("tokens") or run_tokens
-    unit = "metrics" if drawn and set(drawn[0].fitted.get("metrics", ())) >= set(names) else "nats per token"
+    unit = "metrics" if drawn and set(fitted.get("metrics", ())) >= set(names) else "nats per token"
     data = {
         "domains": domains,
         "losses": losses,
-        "laws": [_law(one, objective) for one in drawn],
+        "laws": [_law(name, one, spans) for name, one in drawn.items()],
         "mixtures": {name: _whole(own, domains) for name, own in mixtures.items()},
         "runs": {name: _whole(own, domains) for name, own in ran.items() if name in fitted_runs},
         "reference": reference,
@@ -153,6 +125,12 @@ def page(
     )
 
 
+def beside(page: Headline) -> dict[str, object]:
+    """Title, first mixture and texts of the page next to a verdict: of the mixture to take."""
+    title = f"{page.dataset}: the mixture to take, and others to try"
+    return {"title": title, "start": page.verdict.best, "said": entries(headline(page))}
+
+
 def _goal(goal: Goal) -> tuple[list[str], dict]:
     """The losses that weigh, and what the page minimises."""
     weights = dict(zip(goal.names, goal.weights.tolist(), strict=True))
@@ -161,20 +139,28 @@ def _goal(goal: Goal) -> tuple[list[str], dict]:
     return goal.names, {"weights": weights, "groups": goal.groups, "reference": reference}
 
 
-def _law(one: Explored, objective: Objective) -> dict:
-    keys = ("law", "domains", "loss_domains", "steps", "coefficients")
-    (spread, average), (ahead, together) = one.spread(), one.ahead()
-    names = one.fitted["loss_domains"]
+def _law(name: str, sought: Sought, spans: pl.DataFrame) -> dict:
+    """A law and its intervals: their ends over the estimate by loss and of the average, by runs
+    left out, which are the same at every mixture; and by how much the log of an end moves per unit
+    of log(steps) beyond the last step fitted.
+    """
+    fitted, own = sought.fitted, spans.filter(pl.col("law") == sought.fitted["law"])
+    rows = own.filter(pl.col("kind") == "left_out", pl.col("estimate") > 0).drop_nulls("low")
+    ends = [(pl.col(end) / pl.col("estimate")).median() for end in ("low", "high")]
+    each = rows.filter(pl.col("quantity") == "loss").group_by("domain", maintain_order=True).agg(*ends)
+    average = rows.filter(pl.col("quantity") == "average_loss").select(*ends).row(0)
+    ahead = dict(own.filter(pl.col("quantity") == "ahead").select("domain", "estimate").iter_rows())
+    names = fitted["loss_domains"]
     return {
-        "name": one.name,
-        "fitted": {key: one.fitted[key] for key in keys},
-        "spread": spread,
-        "average": average,
-        "ahead": ahead,
-        "ahead_of_average": together,
-        "unseen": unseen(one.fitted),
-        "basis": basis(one.fitted),
-        "limits": dict(zip(names, objective.limits(one.fitted, names).tolist(), strict=True)),
+        "name": name,
+        "fitted": {key: fitted[key] for key in ("law", "domains", "loss_domains", "steps", "coefficients")},
+        "spread": {domain: pair for domain, *pair in each.iter_rows()},
+        "average": None if None in average else average,
+        "ahead": {domain: rate for domain, rate in ahead.items() if domain is not None},
+        "ahead_of_average": ahead.get(None, 0.0),
+        "unseen": unseen(fitted),
+        "basis": basis(fitted),
+        "limits": dict(zip(names, sought.objective.limits(fitted, names).tolist(), strict=True)),
     }
 
 

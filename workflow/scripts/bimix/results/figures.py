@@ -156,24 +156,18 @@ def domain_looks(domains: Sequence[str]) -> dict[str, Look]:
     }
 
 
-def columns(panels: int, most: int = 4) -> int:
-    """How many panels stand side by side: fewest gaps, rather wide than tall."""
-    if panels <= 3:
-        return panels
-    return min(range(3, most + 1), key=lambda wide: (-panels % wide, -wide))
-
-
-def grid(panels: int, height: float = 1.2, sharex: bool = False, wide: int = 0) -> tuple[Figure, list[Axes]]:
-    """Equal panels in rows of `wide`; one or two are taller. Heights in inches."""
-    wide = wide or columns(panels)
+def grid(panels: int, wide: int = 0) -> tuple[Figure, list[Axes]]:
+    """Equal panels in rows of `wide`, by default of three or four: fewest gaps, rather wide than
+    tall; one or two are taller.
+    """
+    if not wide:
+        wide = panels if panels <= 3 else min((4, 3), key=lambda wide: -panels % wide)
     tall = math.ceil(panels / wide)
-    scale = {1: 2.0, 2: 1.7, 3: 1.3}.get(panels, 1.0)
-    figure = Figure(figsize=(WIDTH, tall * height * scale + 0.6), layout="constrained")
-    axes = figure.subplots(tall, wide, squeeze=False, sharex=sharex).ravel().tolist()
+    height = {1: 2.4, 2: 2.04, 3: 1.56}.get(panels, 1.2)  # inches
+    figure = Figure(figsize=(WIDTH, tall * height + 0.6), layout="constrained")
+    axes = figure.subplots(tall, wide, squeeze=False).ravel().tolist()
     for gap in axes[panels:]:
         gap.remove()
-    for k in range(panels):  # where the last row has a gap, the panel above it carries the numbers
-        axes[k].tick_params(labelbottom=not sharex or k + wide >= panels)
     return figure, axes[:panels]
 
 
@@ -290,15 +284,11 @@ def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
     )
 
 
-def row_panels(
-    names: list[str], widths: Sequence[float], row: float, more: float, texts: list[str] | None = None
-) -> tuple[Figure, list[Axes]]:
+def row_panels(names: list[str], widths: Sequence[float], row: float, more: float) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share rows with names; heights in inches, of a row and the rest."""
     figure = Figure(figsize=(WIDTH, row * len(names) + more), layout="constrained")
     axes = figure.subplots(1, len(widths), squeeze=False, sharey=True, width_ratios=widths)[0].tolist()
     name_rows(axes[0], names)
-    if texts:
-        axes[0].set_yticks(range(len(names)), texts)
     for axis in axes[1:]:
         axis.grid(visible=False, axis="y")
         axis.tick_params(axis="y", length=0)

@@ -56,7 +56,7 @@ def propose(asked: Setting) -> tuple[list[Proposed], list[Rung]]:
 
     Errors: a budget in which no run fits; without a budget several sizes, or no count.
     """
-    models, done = asked.models or (None,), asked.done
+    models, done = asked.offered, asked.done
     if len(models) > 1 and not np.isfinite(asked.budget):
         raise InputError("--models has several sizes, and without --budget the largest would always win: name one.")
     if asked.count is None and not np.isfinite(asked.budget):
@@ -71,9 +71,9 @@ def propose(asked: Setting) -> tuple[list[Proposed], list[Rung]]:
     names = list(dict.fromkeys(done.mixtures))
     first = [done.mixtures.index(name) for name in names]
     shares = np.concatenate([done.shares[first], fresh])
-    sizes = _sizes(asked, models)
-    offer = _offer(asked, sizes, shares, names, costs)
-    aim = _aim(asked, sizes, fresh)
+    sizes, of_done = _sizes(asked)
+    offer = _offer(asked, len(sizes), of_done, shares, names, costs)
+    aim = _aim(asked, sizes, of_done, fresh)
     linked = frozenset(range(len(names)))
     # The run that is made again is paid before the others, where two fit.
     twice = asked.noise is None and 2 * costs.min() <= asked.budget * (1 + 1e-12)
@@ -81,13 +81,13 @@ def propose(asked: Setting) -> tuple[list[Proposed], list[Rung]]:
     ladder: list[Rung] = []
     if asked.count is None:
         chosen = design.choose(offer, aim, left, MOST, linked, exchange=False)
-        ladder = _ladder(asked, offer, aim, chosen, fresh[:DECIDED], len(sizes.parameters))
+        ladder = _ladder(asked, offer, aim, chosen, fresh[:DECIDED], len(sizes))
         chosen = design.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
     else:
         chosen = design.choose(offer, aim, left, asked.count, linked)
     if twice and chosen:
         chosen.append(design.repeated(offer, aim, chosen))
-    return _named(offer, aim, chosen, shares, names, asked, models), ladder
+    return _named(offer, aim, chosen, shares, names, asked), ladder
 
 
 def knee(ladder: Sequence[Rung], done: int = 0) -> Rung:
@@ -129,50 +129,41 @@ def _ladder(asked, offer, aim, chosen, decided, groups) -> list[Rung]:
     return rungs
 
 
-@dataclass(frozen=True)
-class _Sizes:
-    """The groups of runs of one size: those offered first, then those that only done runs have."""
-
-    parameters: np.ndarray  # (groups,)
-    large: float
-    of_done: np.ndarray  # (n,) the group of each run that is done
-
-
-def _sizes(asked: Setting, models: Sequence[Model | None]) -> _Sizes:
-    done = asked.done
-    own = [1.0 if one is None else one.parameters for one in models]
-    further = [] if done.parameters is None else sorted(set(done.parameters.tolist()) - set(own))
+def _sizes(asked: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """Parameters (groups,) of the groups of runs of one size, those offered first, then those that
+    only done runs have; and the group (n,) of each run that is done.
+    """
+    own, done = [1.0 if one is None else one.parameters for one in asked.offered], asked.done
     there = [own[0]] * len(done.mixtures) if done.parameters is None else done.parameters.tolist()
-    of_done = np.array([(own + further).index(one) for one in there], dtype=int)
-    return _Sizes(np.array(own + further), asked.large.parameters if asked.large else max(own), of_done)
+    every = own + sorted(set(there) - set(own))
+    return np.array(every), np.array([every.index(one) for one in there], dtype=int)
 
 
-def _offer(asked, sizes, shares, names, costs) -> design.Offer:
+def _offer(asked, groups, of_done, shares, names, costs) -> design.Offer:
     """Fresh mixtures at every size, and done ones at the sizes at which they were not run."""
-    models = asked.models or (None,)
     slopes, mixture, size = [], [], []
-    for number, one in enumerate(models):
-        there = {name for name, group in zip(asked.done.mixtures, sizes.of_done, strict=True) if group == number}
+    for number, one in enumerate(asked.offered):
+        there = {name for name, group in zip(asked.done.mixtures, of_done, strict=True) if group == number}
         rows = [row for row in range(len(shares)) if row >= len(names) or (number > 0 and names[row] not in there)]
         tokens = None if one is None else one.tokens
         own = asked.counting(shares[rows], tokens, asked.pools_of(one))
         group = np.full(len(rows), number)
-        slopes.append(at_sizes(asked.at, own, group, len(sizes.parameters)))
+        slopes.append(at_sizes(asked.at, own, group, groups))
         mixture.append(np.array(rows))
         size.append(group)
     group = np.concatenate(size)
     return design.Offer(np.concatenate(slopes), np.concatenate(mixture), group, costs[group])
 
 
-def _aim(asked, sizes, fresh) -> design.Aim:
-    groups = len(sizes.parameters)
-    decided = design.wanted(at_sizes(asked.at, asked.counting_of_large(fresh), None, groups))
-    before = known_at_sizes(asked.at, sizes.parameters, sizes.large)
-    made = design.outer(at_sizes(asked.at, asked.done.counted, sizes.of_done, groups))
+def _aim(asked, sizes, of_done, fresh) -> design.Aim:
+    decided = design.wanted(at_sizes(asked.at, asked.counting_of_large(fresh), None, len(sizes)))
+    large = asked.large.parameters if asked.large else sizes[: len(asked.offered)].max()
+    before = known_at_sizes(asked.at, sizes, large)
+    made = design.outer(at_sizes(asked.at, asked.done.counted, of_done, len(sizes)))
     return design.Aim(before + made, decided, asked.weights / asked.weights.sum())
 
 
-def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
+def _named(offer, aim, chosen, shares, names, asked) -> list[Proposed]:
     """The runs with names that no mixture has yet.
 
     Where each size has pools of its own, a mixture has a name at each size.
@@ -182,7 +173,7 @@ def _named(offer, aim, chosen, shares, names, asked, models) -> list[Proposed]:
     runs: list[Proposed] = []
     apart = asked.match_epochs and asked.pools is not None
     for row, information in zip(chosen, design.informations(offer, aim, chosen), strict=True):
-        mixture, model = int(offer.mixture[row]), models[offer.size[row]]
+        mixture, model = int(offer.mixture[row]), asked.offered[offer.size[row]]
         new = mixture >= len(names) or apart
         key = (mixture, int(offer.size[row]) if apart else None)
         if key not in known and new:

@@ -47,7 +47,7 @@ class Setting:
     seed: int
     count: int | None  # mixtures, without the further seed
     budget: float  # FLOPs
-    models: tuple[Model, ...]  # cheapest first; none: one size, of unknown cost
+    models: tuple[Model, ...]  # cheapest first
     large: Model | None
     pools: np.ndarray | None  # (m,) unique tokens, inf where not limited
     run_tokens: float | None  # of the large run
@@ -57,6 +57,11 @@ class Setting:
     done: Done
     fitted: dict | None  # the law fitted to the runs done, if they have losses
     noise: float | None  # of such a run
+
+    @property
+    def offered(self) -> tuple[Model | None, ...]:
+        """The models; one that is None stands for one size, of unknown cost."""
+        return self.models or (None,)
 
     def centre(self) -> np.ndarray:
         """The mean (m,) of the runs done; without any, equal shares."""
