@@ -17,7 +17,6 @@ from made_configs import ROOT, demo, made, ready, said, whole
 
 from bimix.model.transformer import Shape
 from bimix.settings import models
-from bimix.settings.text import check_model, check_shape
 from bimix.training.command import read
 
 
@@ -57,7 +56,7 @@ def test_shapes_are_refused_where_the_model_refuses_them() -> None:
     for heads in (1, 2, 3, 8):
         refused, possible = [], []
         for width in range(1, 70):
-            refused += [width] * bool(list(check_shape(models.Shape(layers=1, width=width, heads=heads))))
+            refused += [width] * bool(list(models.Shape(layers=1, width=width, heads=heads).faults()))
             try:
                 Shape(layers=1, width=width, heads=heads, vocabulary=100)
                 possible.append(width)
@@ -286,7 +285,7 @@ def test_the_commands_of_the_page_are_sound_and_its_pattern_reads_what_megatron_
     assert set(examples()) == {"theirs", "gpt2", "megatron", "olmo"}
     launch = {"launch": {"nodes": 1, "gpus": 0, "threads": 1}, "parameters": 1000}
     for name, model in examples().items():
-        assert list(check_model(models.Model.model_validate(launch | model))) == [], name
+        assert list(models.Model.model_validate(launch | model).faults()) == [], name
     line = " validation-{} loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: 1.000000E+01 | "
     losses = [("web", 20, 2.5), ("code", 20, 2.25), ("web", 40, 2.0), ("code", 40, 1.75)]
     printed = ["-" * 80, *(line.format(*one) for one in losses), line.format("web", "40 on validation set", 2.0)]

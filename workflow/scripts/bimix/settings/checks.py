@@ -38,6 +38,7 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_trainings, "training"),
     (text.check_commands, "/models ?training ?simulate_epochs"),
     (text.check_schedules, "training /training"),
+    (text.check_epochs, "optimum/max_epochs optimum corpus /corpus tokenizer sequence_length training /training"),
     (mixtures.check_swarms, f"{KNOWN} swarm domains"),
     (mixtures.check_search, "search groups held_out optimum ?swarm"),
     (mixtures.check_downstream, "downstream/model downstream/steps"),
@@ -87,7 +88,7 @@ def check(
     strange = {fault.key[1] for fault in faults}
     if strange:
         config = config | {"datasets": {name: one for name, one in config["datasets"].items() if name not in strange}}
-    sound, refused = typed.accepted(config)
+    sound, refused, _ = typed.accepted(config)
     # instead of what is refused the workflow's own defaults, but for datasets
     settled = over({key: own for key, own in defaults.items() if key != "datasets"}, sound)
     try:
@@ -96,15 +97,14 @@ def check(
         if not refused:
             raise
         return settled, {}, faults + refused
-    whole, further = typed.accepted(filled)  # what the defaults make of what is refused is no fault
+    whole, further, model = typed.accepted(filled)  # what the defaults make of what is refused is no fault
     faults += refused or further
     broken = [fault.key for fault in refused]
     broken += _derived(broken, config)
-    model = typed.validated(whole)
     incomplete = list(typed.incomplete(model, broken))
     faults += incomplete
     broken += [fault.key for fault in incomplete]
-    faults += _of_config(model, whole, broken, strange)
+    faults += [*typed.contradictory(model, broken), *_of_config(model, whole, broken, strange)]
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
         faults += located(("datasets", name), _of_dataset(scope))
@@ -135,9 +135,6 @@ def _derived(refused: list[Key], config: dict) -> list[Key]:
 
 def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable[str]) -> Iterator[Fault]:
     """Faults of what stands outside the datasets, of which some are `strange`."""
-    for name, model in (config.models or {}).items():
-        if model.launch and not any(bad[:2] in (("models",), ("models", name)) for bad in broken):
-            yield from located(("models", name), text.check_model(model))
     recipes = config.training or {}
     for name, recipe in recipes.items():
         if recipe.like in recipes:  # which is so itself: else it would have been taken over

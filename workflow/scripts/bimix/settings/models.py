@@ -3,11 +3,12 @@
 The field's `description` is its meaning on docs/config.md, `allowed` what may stand there, where
 that is not plain from its type, and `unset` what holds where neither the user nor
 workflow/defaults.yaml sets it. What has no default (`NEEDED`), keys that exclude one another
-(`EITHER`) and keys that go together (`BESIDE`) are looked at once the defaults are in their places.
+(`EITHER`), keys that go together (`BESIDE`) and values that do not (`faults`) are looked at once the
+defaults are in their places.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
@@ -16,6 +17,7 @@ from pydantic_core import PydanticCustomError
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.names import meant, shown
+from bimix.plan.dataset import LAUNCHED
 from bimix.plan.sources import SOURCES
 from bimix.settings.files import name_fault
 
@@ -127,8 +129,13 @@ class Block(BaseModel):
         if cls.NEEDED:
             schema["needed"] = cls.NEEDED.split()
 
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """Faults of the block's own keys together: the key and a sentence."""
+        yield from ()
+
 
 OF_SHAPE = "must be set with `shape`"
+COLUMNS = ("domain", "loss", "step")  # of the losses that a command leaves
 OLDER = "Runs of older corpora that join {} ([reuse](reuse.md)): folders of results, or tables."
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
@@ -191,15 +198,42 @@ class Shape(Block):
     width: Count = key("Width of the residual stream: numbers that represent a token.")
     heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
 
+    def faults(self) -> Iterator[tuple[str, str]]:
+        """What `bimix.model.transformer.Shape` refuses."""
+        width, heads = self.width, self.heads
+        if width % heads:
+            yield "width", f"{width} is not a multiple of heads, {heads}."
+        elif width // heads < 8 or width // heads // 4 % 2:
+            sentence = f"a quarter of the width of a head, {width} / {heads} = {width // heads}, must be even for the"
+            yield "width", f"{sentence} rotary embedding; take a multiple of {8 * heads}."
+
 
 class Losses(Block):
     EITHER = "table, lines, pattern"
+    BESIDE = {"step": "lines", "loss": "lines", "file": "pattern"}
     table: Below = key("A csv of `step`, `domain`, `loss`.")
     lines: Below = key("A file of JSON lines, or the `trainer_state.json` of a transformers Trainer.")
     pattern: words(str, "a regular expression") = key("What is read from the text: groups `step`, `domain` and `loss`.")
     file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
     step: str = key("The key of the step in `lines`.", "`step`")
     loss: either(scalar=words(str, "a name with {domain}"), object=NoneEmpty[str, str]) = key("A domain's metric.")
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        for name in ("table", "lines", "file"):
+            path = getattr(self, name)
+            if path is not None and (not path.startswith("{folder}/") or ".." in path.split("/")):
+                yield name, "it must begin with {folder}/: each run has a file of its own."
+        if self.lines and not isinstance(self.loss, dict) and (self.loss or "").count("{domain}") != 1:
+            example = "name a metric with {domain} once, as eval/{domain}/loss, or each domain's."
+            yield "loss", f"{shown(self.loss)} is given; {example}"
+        try:
+            groups = re.compile(self.pattern).groupindex if self.pattern else COLUMNS
+        except re.error as error:
+            yield "pattern", f"{self.pattern!r} is no regular expression: {error}."
+        else:
+            if lacking := [name for name in COLUMNS if name not in groups]:
+                needed = f"it needs {', '.join(COLUMNS)}."
+                yield "pattern", f"{self.pattern!r} has no group (?P<{lacking[0]}>...); {needed}"
 
 
 class Launch(Block):
@@ -227,6 +261,19 @@ class Model(Block):
     parameters: Positive = key("Parameters of the command's model; each costs 6 FLOPs a token.")
     losses: Losses = key("Where the command leaves its losses, and how they are read.")
     launch: Launch = key("How its trainings are started; changes no result.")
+
+    def faults(self) -> Iterator[tuple[str, str]]:
+        given = self.launch.model_fields_set
+        for name, usual in LAUNCHED.items():
+            if self.shape and not usual and name not in given:
+                yield f"launch/{name}", "the key is missing; a model with a `shape` needs it."
+            if self.command and name in given:
+                yield f"launch/{name}", "a command is not given it: take it away."
+        if self.command:
+            from bimix.training.command import fault  # brings polars
+
+            if sentence := fault(self.command):
+                yield "command", sentence
 
 
 class Device(Block):

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from bimix.errors import InputError
 from bimix.plan.targets import wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.files import ConfigFile, Fault, listed, located, merged, over, place, read_config_file
+from bimix.settings.files import ConfigFile, listed, merged, over, place, read_config_file
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -49,11 +49,7 @@ def prepare(config: dict, call: Call) -> Prepared:
     ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line)
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
-    from bimix.settings.text import check_epochs
-
-    found = [one for name in wanted for one in located(("datasets", name), check_epochs(config, name))]
-    remarks = [*ready.remarks, *filter(None, chosen), *reported(found, files, call.command_line)]
-    return Prepared(config, ready.filled, remarks)
+    return Prepared(config, ready.filled, [*ready.remarks, *filter(None, chosen)])
 
 
 def settled(
@@ -72,17 +68,10 @@ def settled(
     from bimix.settings.checks import check  # jobs need no models
 
     whole, filled, found = check(as_read(config), defaults, code, list(wanted))
-    found = [*(fault for file in files for fault in file.faults), *found]
-    return Prepared(whole, filled, reported(found, files, given))
-
-
-def reported(found: Iterable[Fault], files: Sequence[ConfigFile], given: Mapping[str, object]) -> list[str]:
-    """The remarks with keys and lines. Errors (InputError): all faults."""
-    placed = [place(files, one, given) for one in found]
-    faults = [one for one in placed if not one.remark]
-    if faults:
+    placed = [place(files, fault, given) for fault in [*(fault for file in files for fault in file.faults), *found]]
+    if faults := [fault for fault in placed if not fault.remark]:
         raise InputError(listed(faults))
-    return list(map(str, placed))
+    return Prepared(whole, filled, list(map(str, placed)))
 
 
 def as_read(config: dict) -> dict:

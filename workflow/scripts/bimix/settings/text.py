@@ -1,4 +1,4 @@
-"""Checks of a dataset of text, its domains, files and trainings, and of models."""
+"""Checks of a dataset of text: its domains, files and trainings."""
 
 import os
 import re
@@ -9,19 +9,15 @@ from pathlib import Path
 
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
-from bimix.plan.dataset import LAUNCHED, Dataset, evaluations
+from bimix.plan.dataset import evaluations
 from bimix.plan.shards import has_wildcards
 from bimix.plan.sources import published_table
 from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
-from bimix.settings.models import Losses, Model, Shape
 from bimix.settings.scope import Faults, Scope
 from bimix.training.recipe import schedule_fault
 
-HOLE = "{domain}"
 SURE = 10  # times as much text as the sizes of files say
-# What goes with each way in which a command may leave its losses.
-TAKES = {"table": (), "lines": ("step", "loss"), "pattern": ("file",)}
 # Stages of a run that need the weights of their model, or train it in our own way.
 OF_OUR_OWN = ("downstream", "swarm", "reweighting")
 
@@ -146,24 +142,25 @@ def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
                 yield key, [patterns] if isinstance(patterns, str) else patterns
 
 
-def check_epochs(config: dict, dataset: str) -> Faults:
+def check_epochs(scope: Scope) -> Faults:
     """With the bound on epochs all text together, by the size of its files, is less than the run
     reads: a fault if ten times the text would not do, for sizes are good to a few times at worst.
     """
-    block = config["datasets"][dataset]
-    optimum = block.get("optimum", {})
-    most, sources = optimum.get("max_epochs"), list(_sources(block.get("corpus", {})))
-    if most is None or not sources or any("://" in one or one[:1] == "@" for _, own in sources for one in own):
+    optimum, trained = scope.block.optimum, scope.block.tokenizer.train
+    sources = [pattern for _, patterns in _sources(scope.own["corpus"]) for pattern in patterns]
+    model = optimum.for_ or optimum.model
+    recipe = scope.recipe(model)
+    if not scope.wanted or recipe is None or not sources or any("://" in one or one[:1] == "@" for one in sources):
         return
-    vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
-    tokens = most * sum(text_bytes(config, dataset).values()) / token_bytes(vocabulary)
-    model, own = optimum.get("for", optimum["model"]), Dataset(config, dataset)
-    run = own.run_tokens(model)
-    if "for" not in optimum:
-        run = run // block["training"][model]["steps"] * optimum["step"]
+    text = sum(text_bytes(scope.plain, scope.name).values())
+    tokens = optimum.max_epochs * text / token_bytes(trained.vocabulary if trained else UNKNOWN_VOCABULARY)
+    step = recipe["steps"] if optimum.for_ else optimum.step
+    run = step * recipe["batch_rows"] * scope.block.sequence_length
     if tokens < run:
-        sentence = f"{most:g} epochs of all text are about {tokens:,.0f} tokens by the size of its files, and a run of"
-        sentence += f" {model} to step {optimum['step']:,} reads {run:,}: allow more, or run for less."
+        sentence = (
+            f"{optimum.max_epochs:g} epochs of all text are about {tokens:,.0f} tokens by the size of its files, and a"
+        )
+        sentence += f" run of {model} to step {step:,} reads {run:,}: allow more, or run for less."
         yield "optimum/max_epochs", sentence, SURE * tokens >= run
 
 
@@ -228,66 +225,3 @@ def unmeasured(what: str, recipe: dict, step: int) -> str:
     if recipe["schedule"] == "wsds":
         when = f"at the ends of its decays alone, {named(f'{one:,}' for one in evaluations(recipe))}"
     return f"the {what} are measured {when}, not at {step:,}."
-
-
-# Models
-
-
-def check_model(model: Model) -> Faults:
-    """Faults of a model with a launch, and a shape or a command, in which nothing is refused."""
-    given = model.launch.model_fields_set
-    for key, usual in LAUNCHED.items():
-        if model.shape and not usual and key not in given:
-            yield ("launch", key), "the key is missing; a model with a `shape` needs it."
-        if not model.shape and key in given:
-            yield ("launch", key), "a command is not given it: take it away."
-    if model.shape:
-        yield from check_shape(model.shape)
-        return
-    from bimix.training.command import fault  # brings polars
-
-    if model.command and (sentence := fault(model.command)):
-        yield "command", sentence
-    if model.losses and (found := loss_fault(model.losses)):
-        yield ("losses", found[0]), found[1]
-
-
-def check_shape(shape: Shape) -> Faults:
-    """What `bimix.model.transformer.Shape` refuses."""
-    width, heads, key = shape.width, shape.heads, "shape/width"
-    if width is None or heads is None:
-        return
-    if width % heads:
-        yield key, f"{width} is not a multiple of heads, {heads}."
-    elif width // heads < 8 or width // heads // 4 % 2:
-        sentence = f"a quarter of the width of a head, {width} / {heads} = {width // heads}, must be even for the"
-        yield key, f"{sentence} rotary embedding; take a multiple of {8 * heads}."
-
-
-def loss_fault(losses: Losses) -> tuple[str, str] | None:
-    """(key, sentence) of what is wrong with a model's `losses`, or None."""
-    from bimix.training.command import FOLDER
-
-    given = {key: getattr(losses, key) for key in losses.model_fields_set}
-    ways = [way for way in TAKES if way in given]
-    if len(ways) != 1:  # reported as such
-        return None
-    (way,) = ways
-    for key in given:
-        if key not in (way, *TAKES[way]):
-            return key, f"it does not go with {way}, which takes {named(TAKES[way])}."
-    path = given.get("file", FOLDER) if way == "pattern" else given[way]
-    if not path.startswith(FOLDER) or ".." in Path(path).parts:
-        return ("file" if way == "pattern" else way), f"it must begin with {FOLDER}: each run has a file of its own."
-    loss = losses.loss
-    if way == "lines" and not isinstance(loss, dict) and (not loss or loss.count(HOLE) != 1):
-        return "loss", f"{shown(loss)} is given; name a metric with {HOLE} once, as eval/{HOLE}/loss, or each domain's."
-    if way != "pattern":
-        return None
-    try:
-        lacking = sorted({"step", "loss", "domain"} - re.compile(losses.pattern).groupindex.keys())
-    except re.error as error:
-        return way, f"{losses.pattern!r} is no regular expression: {error}."
-    if lacking:
-        return way, f"{losses.pattern!r} has no group (?P<{lacking[0]}>...); it needs domain, loss, step."
-    return None

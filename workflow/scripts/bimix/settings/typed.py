@@ -13,7 +13,7 @@ import yaml
 from pydantic import ValidationError
 
 from bimix.names import meant, named, shown
-from bimix.settings.files import Fault, Key
+from bimix.settings.files import Fault, Key, located
 from bimix.settings.models import Block, Config
 
 
@@ -26,32 +26,23 @@ class Place(NamedTuple):
     around: dict
 
 
-def accepted(config: dict) -> tuple[dict, list[Fault]]:
-    """The config without the values that its models refuse, and a fault for each; what is refused
-    only because another was taken out goes, too, and is no fault.
+def accepted(config: dict) -> tuple[dict, list[Fault], Config]:
+    """The config without the values that its models refuse, a fault for each, and what is left as
+    its models; what is refused only because another was taken out goes, too, and is no fault.
     """
     faults: list[Fault] | None = None
-    while (errors := _errors(config)) is not None:
-        places = [(error, _place(error["loc"], config)) for error in errors]
+    while True:
+        try:
+            # blocks of `x-...`, for anchors, are no keys
+            model = Config.model_validate({key: value for key, value in config.items() if not key.startswith("x-")})
+            return config, faults or [], model
+        except ValidationError as refused:
+            places = [(error, _place(error["loc"], config)) for error in refused.errors(include_url=False)]
         if faults is None:
             faults = list(dict.fromkeys(Fault(place.key, _sentence(error, place)) for error, place in places))
             config = copy.deepcopy(config)
         for _, place in places:
             _take_out(config, place.key)
-    return config, faults or []
-
-
-def validated(config: dict) -> Config:
-    """The config as its models; blocks of `x-...`, for anchors, are none of them."""
-    return Config.model_validate({key: value for key, value in config.items() if not key.startswith("x-")})
-
-
-def _errors(config: dict) -> Sequence[Any] | None:
-    try:
-        validated(config)
-    except ValidationError as error:
-        return error.errors(include_url=False)
-    return None
 
 
 def _take_out(config: dict, key: Key) -> None:
@@ -76,21 +67,30 @@ def incomplete(config: Config, broken: Sequence[Key]) -> Iterator[Fault]:
     """Faults of a filled config: keys that nothing sets, that exclude one another, and that need
     another. None where what was taken out, `broken`, may have been that key.
     """
-    yield from _below(config, (), set(broken))
+    for key, block, given in _blocks(config, (), broken):
+        if key not in broken:
+            yield from _lacking(block, key, given, set(broken))
 
 
-def _below(value: object, key: Key, broken: set[Key]) -> Iterator[Fault]:
+def contradictory(config: Config, broken: Sequence[Key]) -> Iterator[Fault]:
+    """Faults of keys of one block that do not go together, in which nothing is `broken`."""
+    for key, block, _ in _blocks(config, (), broken):
+        if not any(key[: len(bad)] == bad[: len(key)] for bad in broken):
+            yield from located(key, block.faults())
+
+
+def _blocks(value: object, key: Key, broken: Sequence[Key]) -> Iterator[tuple[Key, Block, dict]]:
+    """All blocks by their keys, each with what is set in it."""
     if isinstance(value, Block):
         if (*key, "observations") in broken:  # without these a block would be of another kind
             return
         fields = type(value).model_fields
         own = {fields[name].alias or name: getattr(value, name) for name in value.model_fields_set}
-        if key not in broken:
-            yield from _lacking(value, key, own, broken)
+        yield key, value, own
         value = own
     if isinstance(value, dict | list):
         for name, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _below(one, (*key, name), broken)
+            yield from _blocks(one, (*key, name), broken)
 
 
 def _lacking(block: Block, key: Key, given: dict, broken: set[Key]) -> Iterator[Fault]:
