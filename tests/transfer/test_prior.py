@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 from laws.known import STEPS, mixtures, observe, who_speak_alike, write_prior, write_tables
 from refusals import refused
 
@@ -17,7 +16,6 @@ import fit_law
 import trace_learning
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
-from bimix.observations.observations import read_observations
 from bimix.observations.prior import read_gaps, recorded
 from bimix.results.verify import verify
 from bimix.transfer import mixing
@@ -157,21 +155,3 @@ def test_losses_that_the_prior_does_not_know_are_said(tmp_path, capsys):
     prior = write_prior(entropies, NAMES[:3], tmp_path / "p.csv")
     fit_law.main(["--law", "transfer", *tables, "--prior", prior, "--out", str(tmp_path / "c.json")])
     assert "warning: the prior says nothing of metric" in capsys.readouterr().err
-
-
-@pytest.mark.full
-def test_the_prior_is_used_on_real_runs(tmp_path: Path) -> None:
-    """Of the proof: 26 runs on 22 domains of real text."""
-    folder = ROOT / "resources" / "observations" / "proof"
-    config = yaml.safe_load((ROOT / "resources" / "examples" / "proof" / "wanted.yaml").read_text())
-    found = config["datasets"]["wanted26"]["groups"]["found"]
-    for name in ("tiny", "tiny_mixtures"):
-        table = pl.read_csv(folder / f"{name}.csv").filter(pl.col("mixture").is_in(found))
-        table.filter(pl.col("step") == 1500 if "step" in table.columns else True).write_csv(tmp_path / f"{name}.csv")
-    observed = read_observations(tmp_path / "tiny.csv", tmp_path / "tiny_mixtures.csv", folder / "cross_entropy.csv")
-    assert len(observed.mixtures) == 26
-    choice = laws.fit("transfer", observed)["choice"]
-    assert choice["prior"]
-    walked = [one for one in choice["cross_validated"] if "ridges" not in one]
-    with_it, without = (min(one["error"] for one in walked if one["prior"] is prior) for prior in (True, False))
-    assert with_it < 0.97 * without

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from bench_repetition import POOL, wikipedia
 from laws.known import mixtures, of_sizes, with_transfer, write_runs
 from scipy.interpolate import CubicSpline
 
@@ -15,13 +16,12 @@ import fit_law
 import optimize_mixture
 import predict_losses
 from bimix.laws import fitted as laws
-from bimix.observations.observations import Observations, observations, read_observations
+from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.optimum import optimum
 from bimix.transfer import law, repetition
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "repetition"
 DOMAINS = ("a", "b", "c", "d")
-POOL = 233_766_912 / 2  # of Wikipedia
 
 
 def of_repeats(shares, tokens, pools, form):
@@ -173,21 +173,12 @@ def test_a_law_without_pools_reads_the_published_constant(tmp_path):
     assert np.allclose(laws.predict(at, r, [100]), laws.predict(fitted, counted, [100]))
 
 
-def wikipedia(rows: pl.DataFrame):
-    rows = rows.with_row_index("mixture").cast({"mixture": pl.String})
-    losses = rows.select("mixture", "tokens", step="iterations", domain=pl.lit("wiki"), loss="val_loss_target")
-    pool = POOL / pl.col("subsample")
-    own = rows.select("mixture", domain=pl.lit("wiki"), proportion=1 - pl.col("share_fineweb"), pool=pool)
-    other = rows.select("mixture", domain=pl.lit("web"), proportion="share_fineweb", pool=pl.lit(None, pl.Float64))
-    return observations(losses, pl.concat([own, other]))
-
-
 @pytest.mark.skipif(not PUBLIC.is_dir(), reason="the public runs are not beside the checkout")
 def test_the_best_share_of_wikipedia_at_a_horizon_that_was_not_fitted():
     """Fitted to 16 pools, asked at 32; with runs on parts of the pool."""
     rows = pl.read_csv(PUBLIC / "wikipedia_fineweb_124M.csv")
     whole = pl.col("subsample") == 1
-    observed = wikipedia(rows.filter(pl.col("horizon_over_pool") <= 16))
+    observed = wikipedia(rows.filter(pl.col("horizon_over_pool") <= 16), limited=True)
     fitted = laws.fit("transfer", observed)
     errors = np.abs(laws.predict_runs(fitted, observed)[:, 0] / observed.last() - 1)
     assert errors.mean() < 0.005 and np.sqrt((errors**2).mean()) < 0.01

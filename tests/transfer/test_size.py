@@ -1,10 +1,10 @@
 """`transfer` over sizes: known laws, one size as before, separate tables, public runs."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
+import bench_size
 import numpy as np
 import polars as pl
 import pytest
@@ -22,9 +22,6 @@ from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import best
 from bimix.transfer import sizes
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import bench_size
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data"
 DOMAINS = ("a", "b", "c", "d")

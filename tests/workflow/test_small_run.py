@@ -215,20 +215,6 @@ def test_a_run_that_is_asked_for_again_writes_the_same_losses_without_training(b
     assert "has come to its end: " in log and "losses.parquet put back" in log and "update" not in log
 
 
-@pytest.mark.full
-@pytest.mark.slow
-def test_doremi_has_a_reference_and_doge_none(built: Path) -> None:
-    mixtures = [f"results/mini/mixtures/{method}.json" for method in ("doremi", "doge")]
-    said(built, *mixtures, "--configfile", "mini.yaml")
-    folder = built / "results/mini/reweighting/atom"
-    found = [json.loads((built / path).read_text()) for path in mixtures]
-    for mixture in found:
-        assert list(mixture) == ["kitchen (all)", "sea"]
-        assert sum(mixture.values()) == pytest.approx(1, abs=1e-12)
-    assert found[0] == json.loads((folder / "doremi/mixture.json").read_text())
-    assert not planned(built, *mixtures, "--configfile", "mini.yaml")
-
-
 @pytest.mark.slow
 def test_a_bad_record_is_one_sentence_with_file_and_line(built: Path) -> None:
     settings = yaml.safe_load(SETTINGS)
