@@ -1,10 +1,8 @@
 """Tokens per second of tokenize_shard.py, by backend, on the same text and cores in one run.
 
-JSON lines and a tokenizer.json -> tokens/s of the script with each backend, the share of counting,
-the time and memory of merging the counts of many shards
+JSON lines and a tokenizer.json -> tokens/s of the script with each backend, the share of counting
 
-python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 --merge 1000 \
-    corpus.jsonl.zst ...
+python tests/benchmarks/bench_tokenize.py --tokenizer tokenizer.json --cores 2 corpus.jsonl.zst ...
 """
 
 import argparse
@@ -19,7 +17,6 @@ from pathlib import Path
 
 import bench
 import numpy as np
-import polars as pl
 
 from bimix.corpus.counts import NgramCounter
 from bimix.corpus.shards import Shard, write_shards
@@ -41,14 +38,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json")
     parser.add_argument("--cores", type=int, required=True, help="threads of the script")
     parser.add_argument("--repeat", type=int, default=1, help="how often gigatoken reads the files: a real shard")
-    parser.add_argument("--merge", type=int, required=True, help="shards whose counts are merged; 0: none")
     parser.add_argument("files", nargs="+", help="JSON lines with the field text")
     options = parser.parse_args(argv)
 
     with tempfile.TemporaryDirectory() as folder:
         compare(options, Path(folder))
-        if options.merge:
-            merge_many(Path(folder) / "train" / "all", options.merge, Path(folder) / "merge")
 
 
 def compare(options: argparse.Namespace, folder: Path) -> None:
@@ -110,24 +104,6 @@ def run_python(arguments: list[str]) -> float:
     if status:
         raise SystemExit("The script failed.")
     return usage.ru_maxrss / 1024
-
-
-def merge_many(shard: Path, copies: int, folder: Path) -> None:
-    """Print time and peak memory of merging one shard's counts so often, in a process alone."""
-    folder.mkdir()
-    index = {"domain": ["all"] * copies, "rows": [1] * copies, "path": []}
-    for copy in range(copies):
-        for ending in ("bigrams", "unigrams"):
-            (folder / f"{copy}.{ending}.parquet").hardlink_to(shard / f"all.{ending}.parquet")
-        index["path"].append(str(folder / f"{copy}.bin"))
-    pl.DataFrame(index).write_parquet(folder / "index.parquet")
-    arguments = ["--index", folder / "index.parquet", "--domain", "all"]
-    arguments += ["--bigrams", folder / "bigrams.parquet", "--unigrams", folder / "unigrams.parquet"]
-    started = time.perf_counter()
-    peak = run_python([str(argument) for argument in [SCRIPTS / "merge_counts.py", *arguments]])
-    seconds = time.perf_counter() - started
-    pairs = len(pl.read_parquet(folder / "bigrams.parquet"))
-    print(f"merging {copies} shards of {pairs:,} pairs: {seconds:.1f} s, peak memory {peak:.0f} MB")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Tokens per second of the training loop, of one model on one device or on several, and beside
 nanoGPT's in one run.
 
-workflow/defaults.yaml, rows made in memory (or a token index) -> tokens/s, FLOPs used, peak memory,
+workflow/defaults.yaml, rows made in memory -> tokens/s, FLOPs used, peak memory,
 share of the time in loading
 
     python tests/benchmarks/bench_training.py --model tiny --batch-rows 8 --context 128 \
@@ -30,7 +30,6 @@ import argparse
 import contextlib
 import importlib.util
 import io
-import json
 import os
 import resource
 import socket
@@ -75,13 +74,9 @@ ATTENTION = {
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = bench.parser(__doc__, "--cpu", "--json", "--vocabulary", "--precision", "--compile", "--rounds")
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("--model", help="an entry of `models` in workflow/defaults.yaml")
-    which.add_argument("--shape", type=json.loads, help="layers, width and heads, JSON")
+    parser = bench.parser(__doc__, "--cpu", "--json", "--model", "--vocabulary", "--precision", "--compile", "--rounds")
     parser.add_argument("--batch-rows", type=int, required=True, help="rows of one update, over all processes")
-    parser.add_argument("--context", type=int, help="tokens of a made-up row")
-    parser.add_argument("--index", type=Path, help="token index of a corpus; without it rows are made up")
+    parser.add_argument("--context", type=int, required=True, help="tokens of a row")
     parser.add_argument("--micro-batch", type=int, help="rows at once on one process (default: the model's entry)")
     parser.add_argument(
         "--loss-chunk", type=int, help="tokens whose scores exist at once, 0: all (default: the model's entry)"
@@ -129,9 +124,9 @@ def start_processes(words: list[str], count: int) -> int:
 def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """Make the rounds that the flags ask for and print what they took."""
     config = bench.shipped()
-    if options.model and options.model not in config["models"]:
+    if options.model not in config["models"]:
         parser.error(f"no model {options.model!r} in workflow/defaults.yaml; it has {', '.join(config['models'])}.")
-    entry = config["models"][options.model] if options.model else {"shape": options.shape, "launch": {}}
+    entry = config["models"][options.model]
     launch = {"micro_batch": options.batch_rows, "loss_chunk": "all"} | entry["launch"]
     if options.micro_batch is not None:
         launch["micro_batch"] = options.micro_batch
@@ -149,9 +144,7 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         parser.error("--nanogpt is for one process.")
     if options.shard and accelerator.num_processes == 1:
         parser.error("--shard is for several processes.")
-    if options.index is None and options.context is None:
-        parser.error("made-up rows need --context.")
-    store = open_store(options.index) if options.index else make_store(options.vocabulary, options.context)
+    store = make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile, options.shard)
@@ -239,13 +232,6 @@ def make_store(vocabulary: int, context: int, domains: int = DOMAINS) -> RowStor
         rows=pl.lit(ROWS), tokens=pl.lit(ROWS * context), dtype=pl.lit(dtype)
     )
     return RowStore(index, names, lambda path, dtype, count: rows[int(path)])
-
-
-def open_store(path: Path) -> RowStore:
-    """Rows of a tokenised corpus, mapped from disk."""
-    index = pl.read_parquet(path)
-    domains = sorted(index.filter(pl.col("rows") > 0)["domain"].unique().to_list())
-    return RowStore(index, domains, lambda file, dtype, rows: np.memmap(file, dtype=dtype, mode="r").reshape(rows, -1))
 
 
 def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterator[torch.Tensor]:

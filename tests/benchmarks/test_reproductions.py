@@ -1,17 +1,13 @@
 """Rows on the authors' public runs: page, README and script agree with them."""
 
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "resources" / "reproductions"))
-
 import print_rows
 import public_tables
+import pytest
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = ROOT.parent / "shared" / "data"
