@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import public_tables
 import pytest
 from refusals import refused
 from scipy import stats
@@ -234,15 +235,8 @@ NO_RUNS = pytest.mark.skipif(not REGMIX.exists(), reason="RegMix's public runs a
 
 def regmix_runs(split: str, size: str) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Domains, mixtures (n, 17) and losses on Pile-CC (n,) of RegMix's public runs."""
-    one, two = (
-        pl.read_csv(REGMIX / f"{split}_mixture_{size}.csv"),
-        pl.read_csv(REGMIX / f"{split}_pile_loss_{size}.csv"),
-    )
-    table = one.join(two, on="index").sort("index")
-    shares = table.select(pl.selectors.starts_with("train_the_pile"))
-    names = [name.removeprefix("train_the_pile_") for name in shares.columns]
-    rows = shares.to_numpy()
-    return names, rows / rows.sum(axis=1, keepdims=True), table["metric/the_pile_pile_cc_val_loss"].to_numpy()
+    runs = public_tables.regmix(REGMIX, split, size)
+    return list(runs.domains), runs.proportions, runs.losses[:, 0, runs.loss_domains.index("pile_cc")]
 
 
 @NO_RUNS

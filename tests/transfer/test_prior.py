@@ -78,17 +78,16 @@ def test_k_without_data_is_what_the_prior_says_and_many_runs_keep_it_off():
     assert choice["prior"] is False and not any(one["prior"] for one in choice["cross_validated"])
 
 
-@pytest.mark.parametrize("runs", [4, pytest.param(8, marks=pytest.mark.full)])
-def test_a_right_prior_helps_and_a_wrong_one_costs_next_to_nothing_in_any_draw(runs):
-    """20 draws of known laws; a wrong prior (names permuted) is never 5 % worse than none."""
+def test_a_right_prior_helps_and_a_wrong_one_costs_next_to_nothing_in_any_draw():
+    """20 draws of known laws, 4 runs; a wrong prior (names permuted) is never 5 % worse than none."""
     errors = []
     for seed in range(20):
         truth, entropies = who_speak_alike(seed)
-        bare = observe(truth, mixtures(seed, runs), STEPS[-1:], 0.003, seed)
+        bare = observe(truth, mixtures(seed, 4), STEPS[-1:], 0.003, seed)
         told = [replace(bare, gaps=centred(one)) for one in (entropies, permuted(entropies, seed))]
         errors.append([error(laws.fit("transfer", observed), truth, seed) for observed in (bare, *told)])
     without, right, wrong = np.array(errors).T
-    assert right.mean() < {4: 0.85, 8: 0.95}[runs] * without.mean()
+    assert right.mean() < 0.85 * without.mean()
     assert (wrong <= 1.05 * without).all()
 
 

@@ -378,14 +378,6 @@ def test_the_profiles_squeue_changes_one_state_and_keeps_the_exit_status(tmp_pat
     assert subprocess.run(["squeue", "--fail"], env=environment, check=False).returncode == 3
 
 
-def test_two_attempts_at_once_would_be_noticed() -> None:
-    first, second = ({"host": "a", "process": number, "job": "1"} for number in (1, 2))
-    begun, saved = {"event": "begun"}, {"event": "saved"}
-    assert took_turns([first | begun, first | saved, second | begun, second | saved])
-    assert not took_turns([first | begun, second | begun, first | saved, second | saved])
-    assert not took_turns([first | begun, second | saved])
-
-
 def set_partitions(folder: Path, others: str, trainings: str) -> None:
     profile = yaml.safe_load((folder / PROFILE).read_text())
     profile["default-resources"]["slurm_partition"] = others

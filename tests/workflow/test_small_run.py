@@ -184,18 +184,6 @@ def test_a_figure_is_drawn_again_alone_and_a_new_law_fitted_to_the_old_losses(bu
 
 
 @pytest.mark.slow
-def test_a_run_is_trained_again_when_its_state_is_moved_away(built: Path) -> None:
-    run = built / "results/mini/runs/atom/ce"
-    before = (run / "losses.parquet").read_bytes()
-    shutil.move(run / "state", run / "state.old")
-    target = "results/mini/runs/atom/ce/losses.parquet"
-    assert planned(built, target, "--force", "--configfile", "mini.yaml") == {"pretrain_model": 1}
-    said(built, target, "--force", "--configfile", "mini.yaml")
-    assert "update 0 of 24" in (built / "results/mini/logs/pretrain_model/atom/ce.log").read_text()
-    assert (run / "losses.parquet").read_bytes() == before
-
-
-@pytest.mark.slow
 def test_a_comment_in_a_script_never_trains_again(built: Path) -> None:
     for script in built.glob("workflow/scripts/**/*.py"):
         script.write_text(script.read_text() + "# a comment\n")
