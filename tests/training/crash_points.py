@@ -1,18 +1,19 @@
 """Kills a training at one write after the other: `python crash_points.py FOLDER --
 FLAGS of pretrain_model.py`.
 
-A parent that has imported everything, and has started no thread, forks two processes for each
-point. One dies there, at once and without cleaning up. One goes on from what it left. Points are
-every opening for writing, rename, removal, link, new folder, change of mode or time and flush to
-disk, and the middle of every write. Prints a line of JSON for each point: where it died, the last
-update that it noted as saved, whether the run had ended. Of the second one: where it began, its
-bytes, and the files that were left half written.
+A parent that has imported everything, and has started no thread, forks a training. At each point
+its folder is copied as a kill would leave it, and from each copy a forked process goes on. Points
+are every opening for writing, rename, removal, link, new folder, change of mode or time and flush
+to disk, and the middle of every write. Prints a line of JSON for each point: what was to be
+written, the last update that was noted as saved, whether the run had ended. Of the process that
+goes on: where it began, its bytes, and the files that were left half written.
 """
 
 import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -25,36 +26,36 @@ from accelerate import Accelerator
 import pretrain_model
 from bimix.training import attempt, checkpoints
 
-DIED = 77
 EVENTS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.chmod", "os.utime"}
 
 
 class Points:
-    """Counts the writes below `folder` and ends the process at number `last`, counted from 0."""
+    """Copies `folder` at each write below it to `copies`/0, 1, ... and prints what is written."""
 
-    def __init__(self, folder: Path, last: int) -> None:
-        self.folder, self.last, self.seen = str(folder), last, 0
+    def __init__(self, folder: Path, copies: Path) -> None:
+        self.folder, self.copies = folder, copies
+        self.seen, self.copying = 0, False
 
-    def dies(self) -> bool:
-        self.seen += 1
-        return self.seen > self.last
-
-    def die(self, what: object) -> None:
-        os.write(1, f"{what}\n".encode())
-        os._exit(DIED)
+    def strike(self, kind: str, path: Path, torn: bool = False) -> None:
+        """A kill right here; a file that is `torn` has only half of what was written to it."""
+        self.copying, copied = True, self.copies / str(self.seen)
+        subprocess.run(["cp", "-a", self.folder, copied], check=True)  # links within it stay links
+        if torn:
+            half = copied / path.relative_to(self.folder)
+            os.truncate(half, half.stat().st_size // 2)
+        os.write(1, f"{[kind, path.name]}\n".encode())
+        self.seen, self.copying = self.seen + 1, False
 
     def audit(self, event: str, arguments: tuple) -> None:
-        if event not in EVENTS or not str(arguments[0]).startswith(self.folder):
+        if self.copying or event not in EVENTS or not str(arguments[0]).startswith(str(self.folder)):
             return
         if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR)):
             return
-        if self.dies():
-            self.die([event, Path(str(arguments[0])).name])
+        self.strike(event, Path(str(arguments[0])))
 
     def flushes(self, flush: Callable) -> Callable:
         def fsync(descriptor: int) -> None:
-            if self.dies():
-                self.die(["fsync", Path(os.readlink(f"/proc/self/fd/{descriptor}")).name])
+            self.strike("fsync", Path(os.readlink(f"/proc/self/fd/{descriptor}")))
             flush(descriptor)
 
         return fsync
@@ -63,12 +64,8 @@ class Points:
         """`write`, whose argument number `place` is a file, killed when half is written."""
 
         def torn(*arguments: object, **named: object) -> object:
-            dying = self.dies()
             done = write(*arguments, **named)
-            if dying:
-                path = Path(arguments[place])
-                os.truncate(path, path.stat().st_size // 2)
-                self.die(["torn", path.name])
+            self.strike("torn", Path(arguments[place]), torn=True)
             return done
 
         return torn
@@ -78,15 +75,14 @@ class Points:
 
         def opened(path: Path, mode: str = "r", *arguments: object, **named: object) -> object:
             file = original(path, mode, *arguments, **named)
-            if str(path).startswith(self.folder) and mode[0] in "aw":
+            if str(path).startswith(str(self.folder)) and mode[0] in "aw":
                 write = file.write
 
                 def torn(text: str | bytes) -> int:
-                    if self.dies():
-                        write(text[: len(text) // 2])
-                        file.flush()
-                        self.die(["torn", path.name])
-                    return write(text)
+                    half = write(text[: len(text) // 2])
+                    file.flush()
+                    self.strike("torn", path)
+                    return half + write(text[len(text) // 2 :])
 
                 # files of C take no other method: a thin object stands before them
                 return Proxy(file, torn)
@@ -116,8 +112,8 @@ class Proxy:
         self.file.close()
 
 
-def fork(flags: list[str], points: Points | None, out: Path) -> tuple[int, str]:
-    """Exit status of a training in a process of its own, and what it died of."""
+def fork(flags: list[str], out: Path, points: Points | None = None) -> tuple[int, str]:
+    """Exit status of a training in a process of its own, and what its points print."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -134,8 +130,8 @@ def fork(flags: list[str], points: Points | None, out: Path) -> tuple[int, str]:
             os._exit(status)
     os.close(write)
     with os.fdopen(read) as pipe:
-        what = pipe.read()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), what
+        printed = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), printed
 
 
 def steps(out: Path, event: str) -> list[int]:
@@ -146,29 +142,30 @@ def steps(out: Path, event: str) -> list[int]:
 
 def main() -> None:
     folder, flags = Path(sys.argv[1]), sys.argv[3:]
-    beginning, out = folder / "beginning", folder / "out"
-    number = 0
-    while True:
-        shutil.rmtree(out, ignore_errors=True)
-        if beginning.exists():
-            shutil.copytree(beginning, out)
-        else:
-            out.mkdir()
-        status, what = fork(flags, Points(out, number), out)
-        if status == 0:
-            break
-        before = steps(out, "begun")
-        found = {"point": number, "status": status, "died": what.strip(), "saved": max(steps(out, "saved"), default=0)}
-        found["ended"] = any(out.glob("state/*/run.json"))
-        found["resumed"] = fork(flags, None, out)[0]
-        found["begun"] = steps(out, "begun")[len(before) :]
-        found["left"] = [str(path.relative_to(out)) for path in out.rglob("*.partial")]
+    beginning, out, copies = folder / "beginning", folder / "out", folder / "copies"
+    copies.mkdir()
+    if beginning.exists():
+        shutil.copytree(beginning, out)
+    else:
+        out.mkdir()
+    status, printed = fork(flags, out, Points(out, copies))
+    if status:
+        sys.exit(f"the training that is copied ended with status {status}")
+    for number, what in enumerate(printed.splitlines()):
+        copied = copies / str(number)
+        before = steps(copied, "begun")
+        found = {"point": number, "died": what, "saved": max(steps(copied, "saved"), default=0)}
+        found["ended"] = any(copied.glob("state/*/run.json"))
+        found["resumed"] = fork([word.replace(str(out), str(copied)) for word in flags], copied)[0]
+        found["begun"] = steps(copied, "begun")[len(before) :]
+        found["left"] = [str(path.relative_to(copied)) for path in copied.rglob("*.partial")]
         names = ("losses.parquet", "model.safetensors")
-        kept = list(out.glob("state/*/weights/*"))
-        found["bytes"] = [hash_of(path) for path in (*(out / name for name in names), *kept)]
-        found["files"] = json.loads((out / "run.json").read_text())["files"] if (out / "run.json").exists() else None
+        kept = list(copied.glob("state/*/weights/*"))
+        found["bytes"] = [hash_of(path) for path in (*(copied / name for name in names), *kept)]
+        report = copied / "run.json"
+        found["files"] = json.loads(report.read_text())["files"] if report.exists() else None
         print(json.dumps(found), flush=True)
-        number += 1
+        shutil.rmtree(copied)
 
 
 def hash_of(path: Path) -> str | None:

@@ -42,7 +42,6 @@ def test_a_kill_at_any_write_of_a_training_or_of_putting_back_loses_nothing(corp
     whole = training[0]  # killed before it had written anything
     assert whole["saved"] == 0 and whole["begun"] == [0] and None not in whole["bytes"] and len(whole["bytes"]) == 3
     for found in [*training, *back]:
-        assert found["status"] == crash_points.DIED, found
         assert found["resumed"] == 0, found
         assert (found["bytes"], found["files"], found["left"]) == (whole["bytes"], whole["files"], []), found
         # what was noted as saved is never trained again; a run that had ended
