@@ -4,13 +4,13 @@ fork_server.py THE `python` OF ITS PROCESSES, the number of the socket that is l
 """
 
 import atexit
+import contextlib
 import gc
 import importlib
 import json
 import os
 import runpy
 import select
-import selectors
 import shutil
 import signal
 import socket
@@ -19,6 +19,7 @@ import threading
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 PACKAGES = [
     *("snakemake.cli", "snakemake.report.html_reporter", "snakemake_executor_plugin_slurm"),
@@ -28,7 +29,6 @@ PACKAGES = [
     *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
 ]
-ASKING = 20  # seconds that a request may take
 # Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
 # which give memory back, and by its name the one that cleans up what polars has put out of memory.
 # Those that polars computes with start with its first use, in the forked process.
@@ -39,83 +39,57 @@ def serve(python: str, listening: socket.socket) -> list[str]:
     """Fork a process at each request until standard input ends; return in a forked process, with
     its command.
 
-    A process whose caller has ended is killed: none outlives the tests.
+    Each request has a process of its own, which forks the one that is asked for and attends it: the
+    server never waits for anybody.
     """
     gc.freeze()
-    waiting = selectors.DefaultSelector()
-    waiting.register(listening, selectors.EVENT_READ)
-    waiting.register(sys.stdin, selectors.EVENT_READ)
-    running: dict[int, tuple[int, socket.socket]] = {}  # by number: what tells its end, and who asked
-    while True:
-        for key, _ in waiting.select():
-            if key.fileobj is sys.stdin:
-                for number in running:
-                    os.kill(number, signal.SIGKILL)
-                shutil.rmtree(os.path.dirname(python))
-                sys.exit()
-            if key.fileobj is listening:
-                asking = listening.accept()[0]
-                asked = hear(asking)
-                if asked is None:
-                    asking.close()
+    while listening in select.select([listening, sys.stdin], [], [])[0]:
+        asking = listening.accept()[0]
+        if os.fork():
+            asking.close()
+            with contextlib.suppress(ChildProcessError):  # of those that have ended
+                while os.waitpid(-1, os.WNOHANG)[0]:
                     continue
-                request, ends = asked
-                number = os.fork()
-                if not number:
-                    waiting.close()
-                    for held in (listening, asking, *(own for _, own in running.values())):
-                        held.close()
-                    for end, _ in running.values():
-                        os.close(end)
-                    return become(request, ends, python)
-                for end in ends:
-                    os.close(end)
-                running[number] = os.pidfd_open(number), asking
-                for source in running[number]:
-                    waiting.register(source, selectors.EVENT_READ, number)
-                tell(asking, number)
-                continue
-            end, asking = running[key.data]
-            if key.fileobj is asking:  # which says no more but by ending
-                os.kill(key.data, signal.SIGKILL)
-                os.waitpid(key.data, 0)
-                del running[key.data]
-                for source in (end, asking):
-                    if source in waiting.get_map():
-                        waiting.unregister(source)
+            continue
+        listening.close()
+        request, ends = hear(asking)
+        number = os.fork()
+        if number:
+            for end in ends:
                 os.close(end)
-                asking.close()
-            else:  # its number stays its own until its caller has ended, as that of a child does
-                found = os.waitid(os.P_PID, key.data, os.WEXITED | os.WNOWAIT)
-                tell(asking, found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
-                waiting.unregister(end)
+            attend(asking, number)
+        asking.close()
+        return become(request, ends, python)
+    shutil.rmtree(os.path.dirname(python))
+    sys.exit()
 
 
-def hear(asking: socket.socket) -> tuple[dict, list[int]] | None:
-    """A request and the three descriptors that come with it; None of who was killed while it asked,
-    or stopped: nobody else is to wait for that one.
-    """
-    asking.settimeout(ASKING)
+def hear(asking: socket.socket) -> tuple[dict, list[int]]:
+    """A request and the three descriptors that come with it; the end where its caller was killed."""
     try:
         _, ends, _, _ = socket.recv_fds(asking, 1, 3)
         with asking.makefile(encoding="utf-8") as lines:
-            line = lines.readline()
-    except OSError:
-        return None
-    asking.settimeout(None)
-    if line.endswith("\n"):
-        return json.loads(line), ends
-    for end in ends:
-        os.close(end)
-    return None
+            return json.loads(lines.readline()), ends
+    except (OSError, json.JSONDecodeError):
+        os._exit(1)
 
 
-def tell(asking: socket.socket, number: int) -> None:
-    """Send a number to who asked, if that one is still there."""
-    try:
+def attend(asking: socket.socket, number: int) -> NoReturn:
+    """Send the number of a forked process, and its status once it has ended. Where its caller ends
+    before, or the tests do, it is killed.
+    """
+    ended = os.pidfd_open(number)
+    with contextlib.suppress(OSError):  # the caller has ended
         asking.sendall(f"{number}\n".encode())
-    except OSError:
-        return
+        if ended in select.select([ended, asking, sys.stdin], [], [])[0]:
+            # its number stays its own until its caller has ended, as that of a child does
+            found = os.waitid(os.P_PID, number, os.WEXITED | os.WNOWAIT)
+            status = found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+            asking.sendall(f"{status}\n".encode())
+            select.select([asking, sys.stdin], [], [])
+    os.kill(number, signal.SIGKILL)
+    os.waitpid(number, 0)
+    os._exit(0)
 
 
 def become(request: dict, ends: Sequence[int], python: str) -> list[str]:
