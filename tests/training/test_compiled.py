@@ -24,6 +24,7 @@ from bimix.training.attempt import STOPPED
 from bimix.training.recipe import Recipe
 from bimix.training.update import Batch, build_optimizer, compile_whole, evaluate
 
+pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = Shape(layers=2, width=32, heads=2, vocabulary=70)
 
 
@@ -35,6 +36,11 @@ def own_compiler() -> Iterator[None]:
         torch.compiler.reset()
         yield
         torch.compiler.reset()
+
+
+def alone(corpus: Path, out: Path, **given: object) -> None:
+    """A run in this process, by which those of several are judged."""
+    assert pretrain_model.main(flags(corpus, out, **given)) == 0
 
 
 def counted(
@@ -178,7 +184,7 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
     printed = execute([*counting, *flags(corpus, tmp_path / "buckets", *buckets, processes=2, **given)])
     cut = [line.split().count("training") for line in printed.splitlines() if "graphs:" in line]
     assert len(cut) == 2 and min(cut) > 1, "gradients are sent between the graphs"
-    execute(command(corpus, tmp_path / "one", **given))
+    alone(corpus, tmp_path / "one", **given)
     folders = tmp_path, tmp_path / "buckets", tmp_path / "one"
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in folders]
     assert (losses[0] - losses[2]).abs().max() < 1e-4
@@ -189,7 +195,7 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
 def test_a_process_without_held_out_rows_does_not_keep_the_others_waiting(corpus: Path, tmp_path: Path) -> None:
     given = {"steps": 2, "evaluate_every": 1, "validation_rows": 1}
     execute(command(corpus, tmp_path, processes=2, **given))
-    execute(command(corpus, tmp_path / "one", **given))
+    alone(corpus, tmp_path / "one", **given)
     losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
     assert losses[0].len() == 2 * 3
     assert (losses[0] - losses[1]).abs().max() < 1e-5
@@ -202,7 +208,6 @@ def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) 
 
 
 def test_the_size_found_is_kept_for_the_same_device_and_processes(corpus: Path, tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     found = []
     monkeypatch.setattr(training_update, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
     arguments = flags(corpus, tmp_path, micro_batch="auto", steps=4, evaluate_every=2)
@@ -215,7 +220,6 @@ def test_the_size_found_is_kept_for_the_same_device_and_processes(corpus: Path, 
 
 
 def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     with pytest.raises(InputError, match=r'`compile: "yes"` needs a compiler, and this machine has none of g\+\+'):

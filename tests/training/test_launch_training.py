@@ -53,6 +53,12 @@ def on_gpus(folder: Path) -> dict[str, str]:
     return environment
 
 
+def launcher(folder: Path, gpus: int, threads: int = 2) -> list[str]:
+    """What launches training.py of a folder on a node; its log is `said`, those of attempts are in `history`."""
+    command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", str(threads), "0"]
+    return [*command, *(str(folder / name) for name in ("said", "history", "training.py"))]
+
+
 @pytest.mark.slow
 def test_what_a_training_says_is_the_last_word(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text(FAILING)
@@ -64,9 +70,7 @@ def test_what_a_training_says_is_the_last_word(tmp_path: Path) -> None:
         (2, "stops", 75, "stopped"),
         (2, "dies", 137, killed),
     ):
-        command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0", str(tmp_path / "said")]
-        command += [str(tmp_path / "history"), str(tmp_path / "training.py"), how]
-        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+        done = subprocess.run([*launcher(tmp_path, gpus), how], cwd=ROOT, env=environment, check=False)
         said = (tmp_path / "said").read_text(encoding="utf-8")
         assert done.returncode == status
         assert said.splitlines()[-1].startswith(sentence)
@@ -75,8 +79,7 @@ def test_what_a_training_says_is_the_last_word(tmp_path: Path) -> None:
 
 def test_attempts_that_begin_at_once_have_a_log_each_and_none_to_be_written_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text("import sys; print('mine alone', sys.argv[1], file=sys.stderr)")
-    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "1", "0"]
-    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    command = launcher(tmp_path, 0)
     begun = [subprocess.Popen([*command, str(number)], cwd=ROOT, stderr=subprocess.PIPE) for number in range(6)]
     assert [(one.communicate()[1], one.returncode) for one in begun] == [(b"", 0)] * 6
     logs = [(tmp_path / f"history/{number}.log").read_text().splitlines() for number in range(1, 7)]
@@ -105,12 +108,9 @@ def test_attempts_that_begin_at_once_have_a_log_each_and_none_to_be_written_is_a
 def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path, gpus, number, seconds) -> None:
     """By itself the launcher would wait for 30 s after an interrupt."""
     (tmp_path / "training.py").write_text(TRAINING)
-    command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", "2", "0"]
-    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    command = [*launcher(tmp_path, gpus), str(tmp_path), str(seconds)]
     with (tmp_path / "log").open("w") as log:
-        launched = subprocess.Popen(
-            [*command, str(tmp_path), str(seconds)], cwd=ROOT, env=on_gpus(tmp_path), stderr=log, start_new_session=True
-        )
+        launched = subprocess.Popen(command, cwd=ROOT, env=on_gpus(tmp_path), stderr=log, start_new_session=True)
     try:
         files = [tmp_path / f"{rank}.process" for rank in range(gpus)]
         wait_until(lambda: all(file.exists() for file in files), "all processes", 120)
@@ -137,8 +137,7 @@ def test_the_compiler_and_the_allocator_are_bounded_unless_the_user_says_how(tmp
     (tmp_path / "training.py").write_text(SETTINGS)
     names = ("TORCHINDUCTOR_COMPILE_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
     plain = {name: value for name, value in os.environ.items() if name not in names}
-    command = ["bash", "workflow/scripts/launch_training.sh", "0", "1", "3", "0"]
-    command += [str(tmp_path / "said"), str(tmp_path / "history"), str(tmp_path / "training.py")]
+    command = launcher(tmp_path, 0, threads=3)
     for given, expected in (
         ({}, "3 3 expandable_segments:True None"),
         ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "3 3 None max_split_size_mb:64"),

@@ -21,6 +21,7 @@ import pretrain_model
 from bimix.training import checkpoints, loop
 
 command = functools.partial(training_runs.command, steps=60)
+pytestmark = pytest.mark.usefixtures("one_thread")
 MUON = {"schedule": "wsds", "horizons": [10, 20], "warmup_share": 0.1, "learning_rate": 0.003, "optimizer": "muon"}
 
 
@@ -36,41 +37,44 @@ def undisturbed(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def muon(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("muon")
-    execute(command(corpus, out, **MUON))
-    return out
+def train(arguments: list[str]) -> None:
+    """A training of one process that nothing disturbs, in this process."""
+    assert pretrain_model.main(arguments[arguments.index(str(SCRIPT)) + 1 :]) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, undisturbed: Path, number) -> None:
-    for line in ("step 10:", "step 20:"):
-        # SIGTERM saves where it hits, SIGKILL goes back to the last evaluation
-        status = interrupt(command(corpus, tmp_path), line, number)
-        assert status in ({-9, 0} if number == signal.SIGKILL else {75, 0})
-    execute(command(corpus, tmp_path))
+def test_a_killed_run_resumes_to_the_same_bytes(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
+    """SIGKILL goes back to the last evaluation, SIGTERM saves where it hits."""
+    for number, line, expected in ((signal.SIGKILL, "step 10:", {-9, 0}), (signal.SIGTERM, "step 20:", {75, 0})):
+        assert interrupt(command(corpus, tmp_path), line, number) in expected
+    train(command(corpus, tmp_path))
     assert same_results(tmp_path, undisturbed)
     assert len(list(own_state(tmp_path).glob("step-*.pt"))) == 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
-def test_a_killed_run_with_muon_goes_on_to_the_same_bytes(corpus: Path, tmp_path: Path, muon: Path, number) -> None:
-    assert interrupt(command(corpus, tmp_path, **MUON), "step 20:", number) in {-9, 75, 0}
-    execute(command(corpus, tmp_path, **MUON))
-    assert same_results(tmp_path, muon)
+def test_a_killed_run_with_muon_goes_on_to_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    assert interrupt(command(corpus, tmp_path / "killed", **MUON), "step 20:", signal.SIGKILL) in {-9, 0}
+    for name in ("killed", "whole"):
+        train(command(corpus, tmp_path / name, **MUON))
+    assert same_results(tmp_path / "killed", tmp_path / "whole")
+
+
+@pytest.fixture(scope="module")
+def of_two(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The undisturbed run in two processes, each of one row at once."""
+    out = tmp_path_factory.mktemp("two") / "run"
+    execute(command(corpus, out, processes=2, micro_batch=1))
+    return out
 
 
 @pytest.mark.slow
-def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path: Path) -> None:
-    execute(command(corpus, tmp_path / "whole/run", processes=2))
-    killed = command(corpus, tmp_path / "killed/run", processes=2)
+def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Path, tmp_path, of_two: Path) -> None:
+    killed = command(corpus, tmp_path, processes=2, micro_batch=1)
     assert interrupt(killed, "step 20:", signal.SIGKILL)
     interrupt(killed, "step", signal.SIGTERM)
     execute(killed)
-    assert same_results(tmp_path / "killed/run", tmp_path / "whole/run")
+    assert same_results(tmp_path, of_two)
 
 
 def limited_files() -> None:
@@ -132,15 +136,15 @@ def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Pa
 def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_path: Path, undisturbed: Path) -> None:
     keeping = command(corpus, tmp_path, "--keep", "20,40,60")
     assert interrupt(keeping, "step 20:", signal.SIGKILL) in {-9, 0}
-    execute(keeping)
+    train(keeping)
     assert same_results(tmp_path, undisturbed)
     kept = sorted(path.name for path in (own_state(tmp_path) / "weights").iterdir())
     assert kept == ["step-000000020.safetensors", "step-000000040.safetensors"]  # the last ones are the output
-    execute(command(corpus, tmp_path / "whole", "--keep", "20"))
+    train(command(corpus, tmp_path / "whole", "--keep", "20"))
     early, again = (checkpoints.kept_weights(own_state(folder), 20) for folder in (tmp_path, tmp_path / "whole"))
     assert early.read_bytes() == again.read_bytes() != (tmp_path / "model.safetensors").read_bytes()
     # requested after the end: nothing is trained again, and nothing is there
-    execute(command(corpus, tmp_path, "--keep", "30"))
+    train(command(corpus, tmp_path, "--keep", "30"))
     assert not checkpoints.kept_weights(own_state(tmp_path), 30).exists()
 
 
@@ -159,7 +163,7 @@ def test_a_second_attempt_takes_over_from_one_that_was_left_behind(corpus: Path,
     lines = checkpoints.attempts(own_state(tmp_path))
     processes = [line["process"] for line in lines if line["event"] in ("begun", "stopped", "finished")]
     assert processes == [left.pid] * 2 + [second.pid] * 2
-    execute(command(corpus, tmp_path / "whole", **given))
+    train(command(corpus, tmp_path / "whole", **given))
     assert same_results(tmp_path, tmp_path / "whole")
     assert not (tmp_path / "state/stop").exists()
 
@@ -176,7 +180,6 @@ def test_other_devices_or_processes_than_requested_are_refused(corpus: Path, tmp
 
 
 def test_a_run_that_goes_on_draws_no_weights(corpus: Path, tmp_path, undisturbed: Path, monkeypatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     drawn, draw = [], torch.nn.init.normal_
     monkeypatch.setattr(
         torch.nn.init, "normal_", lambda tensor, **given: (drawn.append(tensor.device.type), draw(tensor, **given))[1]
@@ -184,7 +187,7 @@ def test_a_run_that_goes_on_draws_no_weights(corpus: Path, tmp_path, undisturbed
     assert pretrain_model.main([*command(corpus, tmp_path)[2:], "--max-seconds", "0"]) == 75
     assert set(drawn) == {"cpu"}
     drawn.clear()
-    assert pretrain_model.main(command(corpus, tmp_path)[2:]) == 0
+    train(command(corpus, tmp_path))
     assert set(drawn) <= {"meta"}
     assert same_results(tmp_path, undisturbed)
 
@@ -192,7 +195,6 @@ def test_a_run_that_goes_on_draws_no_weights(corpus: Path, tmp_path, undisturbed
 def test_the_device_is_looked_at_every_five_seconds(corpus: Path, tmp_path, monkeypatch) -> None:
     """Updates take so many seconds of a clock that they alone move; a state is saved each 24 s."""
     clock, update, say = [0.0], loop.Plain.update, loop.Run.say
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(loop, "LOOK_EVERY", {"cpu": 16})
     monkeypatch.setattr(loop, "SAVE_SECONDS", 23)
@@ -210,34 +212,30 @@ def test_the_device_is_looked_at_every_five_seconds(corpus: Path, tmp_path, monk
         monkeypatch.setattr(loop.Plain, "update", slow)
         monkeypatch.setattr(loop.Run, "say", lambda run, *given, seen=seen: (seen.append(run.step), say(run, *given)))
         out.mkdir()
-        pretrain_model.main(command(corpus, out, steps=48, evaluate_every=48)[2:])
+        train(command(corpus, out, steps=48, evaluate_every=48))
         assert seen == list(looks)
         lines = checkpoints.attempts(own_state(out))
         assert [line["step"] for line in lines if line["event"] == "saved"] == list(saves)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("processes", "micro_batch"), [(1, "auto"), (2, 1), *(pytest.param(4, 2, marks=pytest.mark.full),)]
-)
-def test_processes_and_micro_batches_do_not_change_the_losses(
-    corpus: Path, tmp_path: Path, undisturbed: Path, processes: int, micro_batch: int | str
-) -> None:
-    execute(command(corpus, tmp_path, processes=processes, micro_batch=micro_batch))
-    expected, got = (pl.read_parquet(folder / "losses.parquet") for folder in (undisturbed, tmp_path))
-    assert expected.drop("loss").equals(got.drop("loss"))
-    assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
-    assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
+def test_processes_and_micro_batches_do_not_change_the_losses(corpus, tmp_path, undisturbed: Path, of_two) -> None:
+    train(command(corpus, tmp_path, micro_batch="auto"))
+    expected = pl.read_parquet(undisturbed / "losses.parquet")
+    for folder in (tmp_path, of_two):
+        got = pl.read_parquet(folder / "losses.parquet")
+        assert expected.drop("loss").equals(got.drop("loss"))
+        assert (expected["loss"] - got["loss"]).abs().max() < 2e-4
+        assert (expected["loss"] - got["loss"]).head(3).abs().max() < 1e-5
 
 
 def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(corpus, tmp_path, monkeypatch) -> None:
     """Else the rows by which the sum misses one would all fall to one domain."""
     seen = []
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setattr(loop, "batches", lambda store, schedule, *rest, **more: seen.append(schedule) or [])
     mixture = {"bees": 0.5 * (1 - 5e-7), "cats": 0.3 * (1 - 5e-7), "dogs": 0.2 * (1 - 5e-7)}
     (tmp_path / "mixture.json").write_text(json.dumps(mixture))
-    assert pretrain_model.main(command(corpus, tmp_path, mixture=tmp_path / "mixture.json")[2:]) == 0
+    train(command(corpus, tmp_path, mixture=tmp_path / "mixture.json"))
     assert seen[0].at(0).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=1e-15)
 
 

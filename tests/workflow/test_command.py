@@ -70,16 +70,15 @@ def mine(tmp_path: Path) -> Path:
 
 
 def call(environment: Path, folder: Path, line: str, status: int = 0) -> str:
-    """What `bimix` prints in a folder; nothing of the tests' environment is in reach."""
+    """What `bimix` prints in a folder."""
+    return run(folder, status, environment / "bin/bimix", *line.split())
+
+
+def run(folder: Path, status: int, *command: str | Path) -> str:
+    """What a command prints; nothing of the tests' environment is in reach."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    done = subprocess.run(
-        [environment / "bin/bimix", *line.split()],
-        cwd=folder,
-        env=known | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    own = known | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -176,6 +175,16 @@ def test_logs_are_imported(environment: Path, mine: Path) -> None:
     assert "run pip install '.[tensorboard]'." in said
 
 
+HELP = """
+import contextlib, sys
+from bimix.command import main
+for word in sys.argv[1:]:
+    sys.argv = ["bimix", word, "--help"]
+    with contextlib.suppress(SystemExit):
+        main()
+"""
+
+
 def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_it_needs(
     environment: Path, mine: Path
 ) -> None:
@@ -183,8 +192,9 @@ def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_i
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))
         assert line.endswith(command.about(ROOT / "workflow/scripts" / script)) and line.endswith((".", ":")), line
-        if word not in ("check", "verify"):  # they need more packages to begin
-            assert f"usage: bimix {word} [-h]" in call(environment, mine, f"{word} --help")
+    words = [word for word in command.COMMANDS if word not in ("check", "verify")]  # they need more packages to begin
+    shown = run(mine, 0, environment / "bin/python", "-c", HELP, *words)
+    assert re.findall(r"^usage: bimix (\w+) \[-h\]", shown, re.MULTILINE) == words
     assert "--losses LOSSES" in call(environment, mine, "fit --help")
     said = call(environment, mine, "fit --law bimix --losses no.csv --mixtures mixtures.csv --out law.json", status=1)
     assert said == "bimix fit: error: no.csv does not exist: name a table of losses or mixtures that is there.\n"

@@ -1,12 +1,12 @@
 """`bimix doctor` proves a machine by a real training that it stops once, and says what is wrong."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import forked
 import pytest
 from mini_dataset import mini_config, write_checkout
 from refusals import refused
@@ -14,15 +14,9 @@ from refusals import refused
 import check_cluster
 
 
-def doctor(folder: Path, *flags: str, environment: dict | None = None) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "workflow/scripts/check_cluster.py", *flags],
-        cwd=folder,
-        env=os.environ | {"OMP_NUM_THREADS": "1"} | (environment or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def doctor(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "workflow/scripts/check_cluster.py", *flags]
+    return forked.run(command, cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
 
 
 @pytest.fixture(scope="module")

@@ -85,14 +85,9 @@ def run_own_text(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_six_lines_are_planned_to_the_summary_and_choose_their_models(own_text: Path) -> None:
-    said = run_own_text(own_text, "-n", "--quiet", "rules")
-    jobs = dict(line.split() for line in said.splitlines() if len(line.split()) == 2)
-    # six proxies to start with, four rounds, six of the larger model
-    assert (jobs["pretrain_model"], jobs["optimize_mixture"], jobs["summarize_results"]) == ("16", "2", "1")
-    assert (jobs["propose_round"], jobs["judge_search"]) == ("4", "1")
-    assert not {"train_vectors", "collect_text"} & jobs.keys()  # neither vectors nor the demo
-    assert "datasets/own_text/models: auto: for 0.2" in said
+def test_six_lines_choose_their_models_by_the_size_of_the_text(own_text: Path) -> None:
+    """What is planned then is one of the frozen plans."""
+    assert "datasets/own_text/models: auto: for 0.2" in run_own_text(own_text, "-n", "--quiet", "rules")
     assert not (own_text / "results").exists()
 
 
