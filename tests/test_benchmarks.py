@@ -131,3 +131,12 @@ def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monke
                 patched.setattr("argparse.ArgumentParser.parse_args", stop)
                 with pytest.raises(Read):
                     script["main"](words)
+
+
+def test_stacked_weights_give_the_losses_of_each_model_alone(tmp_path: Path) -> None:
+    """Which the script compares itself, and ends with an error where they differ."""
+    command = [sys.executable, str(BENCHMARKS / "bench_stacked.py"), "--count", "2", "--rows", "2", "--length", "8"]
+    command += ["--rounds", "1", "--cpu", "--json", str(tmp_path / "numbers.json")]
+    done = forked.run(command)
+    assert done.returncode == 0, done.stderr
+    assert json.loads((tmp_path / "numbers.json").read_text())["stacked ms"] > 0
