@@ -231,6 +231,69 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
         assert rule or "by hand" not in flat
 
 
+def sized(parameters: float, tokens: float) -> dict:
+    """A law over two sizes, read at a run."""
+    sizes = [{"parameters": one, "tokens": 20 * one, "runs": 4} for one in (1e6, 6e7)]
+    values = {"size": {"sizes": sizes}, "run": {"parameters": parameters, "tokens": tokens}}
+    return {"rows": "last", "coefficients": {"web": values, "code": values}}
+
+
+def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
+    one = sized(6e7, 1e9)
+    for values in one["coefficients"].values():
+        values["size"]["sizes"] = [{"parameters": 1.0, "tokens": tokens, "runs": 3} for tokens in (1e8, 1e9)]
+    assert (
+        sections.size_sentence(one, "tiny", "large")
+        == sections.size_sentence({"coefficients": {}}, "tiny", "large")
+        == ""
+    )
+    said = sections.size_sentence(sized(1.2e9, 2.5e10), "tiny+small", "large")
+    assert "20 times the largest size fitted" in said
+    assert "8 runs are of models at least 20 times smaller than 1.2e+09 parameters" in said
+
+
+def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
+    """The prediction for a model stands next to its measured loss."""
+    monkeypatch.chdir(tmp_path)
+    fitted = sized(1.2e8, 6e9) | {
+        "law": "transfer",
+        "mixtures": ["se", "se", "ce", "ce"],
+        "steps": [40],
+        "warnings": [],
+    }
+    fitted |= {"domains": ["web", "code"], "loss_domains": ["web", "code"], "proportions_seen": {}}
+    for name, content in (("law", fitted), ("transfer", {"web": 0.4, "code": 0.6}), ("se", {"web": 0.5, "code": 0.5})):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    rows = [
+        (name, step, domain, end + (step == 60))
+        for name, end in (("se", 3.0), ("transfer", 2.9))
+        for step in (60, 90, 120)
+        for domain in ("web", "code")
+    ]
+    losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
+    losses.write_csv("compare.csv")
+    pl.DataFrame({"mixture": ["se"] * 2, "domain": ["web", "code"], "proportion": [0.5, 0.5]}).write_csv("mixtures.csv")
+    span = {"law": "transfer", "step": 120, "level": 0.9, "kind": "left_out"}
+    spans = [
+        span | {"quantity": "gain", "mixture": "se", "estimate": 0.1, "low": 0.05, "high": 0.15},
+        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.95, "low": 2.9, "high": 3.0},
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    flags = {"fitted_model": "tiny+small", "asked_model": "large", "compared_model": "large", "step": "120"}
+    flags |= {"optimised": "transfer.json", "reference": "se", "reference_mixture": "se.json", "tables": "sizes.csv"}
+    text, details = (" ".join(one.split()) for one in summarise(**flags))
+    assert (
+        "Predicted By the law transfer, on large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000"
+        in text
+    )
+    assert "Sizes fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
+    assert "for step 120 of large" in text and "for step 120 of large" in details
+    assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
+    assert (
+        "Fitted on se, ce (tiny+small)." in details and "figures sizes.csv results/mine/figures/mixtures.svg" in details
+    )
+
+
 TEXT = """mine: what the runs say
 =======================
 Mixture    <b> & "c"

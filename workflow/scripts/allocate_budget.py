@@ -21,10 +21,10 @@ from bimix.mixtures.mixture import as_mixture
 from bimix.optimum.flags import add_flags, note_unlimited
 from bimix.optimum.optimum import Sought
 from bimix.outputs import write_json
+from bimix.search.sizes import FLOPS
 from bimix.tables import read_numbers, read_tokens
 from bimix.transfer.sizes import FAR_APART
 
-FLOPS = 6  # a parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1)
 ASKED = 12  # sizes that are tried before the search, evenly by their logarithm
 SHOWN = (0.25, 0.5, 1, 2, 4)  # times the best number of parameters, in the table
 

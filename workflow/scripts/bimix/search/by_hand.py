@@ -51,8 +51,7 @@ class Wanted:
     @classmethod
     def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
         """By the flags of limits, --prior and --rest, without which the rest has token shares."""
-        domains, losses = law["domains"], law["loss_domains"]
-        limits = limits_of(options)
+        domains, limits = law["domains"], limits_of(options)
         most = options.max_epochs if tokens and run_tokens else None
         try:
             bounds = feasible_bounds(domains, *limits, most, tokens, run_tokens)
@@ -62,11 +61,8 @@ class Wanted:
         def by_domain(numbers: Mapping[str, float]) -> np.ndarray:
             return np.array([float(numbers.get(name, 0.0)) for name in domains])
 
-        own, amounts, rest = (
-            wanted_domains(weights, domains, losses),
-            by_domain(tokens or {}),
-            vars(options).get("rest"),
-        )
+        own = wanted_domains(weights, domains, law["loss_domains"])
+        rest, amounts = vars(options).get("rest"), by_domain(tokens or {})
         reference = by_domain(read_proportions(rest)) if rest else amounts
         return cls(tuple(domains), amounts, run_tokens, own, bounds, reference, options.prior)
 

@@ -20,7 +20,9 @@ from bimix.errors import InputError
 from bimix.search.sensitivity import RIDGE, Numbers, known_before, slopes
 from bimix.tables import read_table
 
-FLOPS = 6  # a parameter and token (Kaplan et al. 2020), where a table does not say more
+# A parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1), where a table does not
+# say more.
+FLOPS = 6
 SLOPE_SPREAD, SMALLER = 0.25, 1000.0  # standard deviation of nu of models so many times smaller
 LEAST_SPREAD = 1e-3
 # Names of a column; the second are those of a plan of costs (plan.csv).
