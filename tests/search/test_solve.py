@@ -59,7 +59,9 @@ def test_a_run_below_all_promises_is_taken_and_seen(tmp_path) -> None:
     losses = losses.with_columns(pl.when(lucky).then(pl.col("loss") * 0.8).otherwise(pl.col("loss")).alias("loss"))
     mixture, said = solved(tmp_path, losses, mixtures, "--laws", "bimix")
     shares = dict(mixtures.filter(lucky).select("domain", "proportion").iter_rows())
-    assert mixture == pytest.approx(shares, abs=1e-6) and said.startswith("losses: m03 ")
+    assert mixture == pytest.approx(shares, abs=1e-6)
+    # by a law that errs by 5 % it is not surely the best of all
+    assert said.startswith("losses: take m03, which ties with uniform") and " Seen m03, run on your runs, " in said
 
 
 def test_bounds_weights_epochs_and_objectives_are_kept(tmp_path) -> None:
