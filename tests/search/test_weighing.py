@@ -195,9 +195,9 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
 def test_a_mixture_wins_by_the_deviation_that_knows_of_refits() -> None:
     """The law's optimum is taken by the narrower one, as bench_verdicts.py decided."""
     levels = {"baseline": 2.1, "wanted_8": 2.0, "m1": 1.99, "transfer": 2.0}
-    known = Known(0.001, 5, 2)
 
-    def outcome(deviation: float, **more: float) -> str:
+    def outcome(deviation: float, noise: float = 0.1, **more: float) -> str:
+        known = Known(noise, 5, "elsewhere")
         table = [(name, 10, "a", one) for name, one in (levels | more).items() if name != "transfer"]
         runs = measured(pl.DataFrame(table, ["mixture", "step", "domain", "loss"], orient="row"))
         trained = compared(runs, Criterion("baseline"), known)
@@ -207,6 +207,9 @@ def test_a_mixture_wins_by_the_deviation_that_knows_of_refits() -> None:
     t = 2.353  # one-sided 95 % at three degrees of freedom
     gap = 1 - 1.99 / 2.0
     assert outcome(0.99 * gap / t) == "wins" and outcome(1.01 * gap / t) == "ties"
+    # or where the runs themselves differ: 2.44 by Dunnett for two others and five degrees of freedom
+    assert outcome(0.1, noise=0.98 * gap / 2.44 / 2**0.5) == "wins"
+    assert outcome(0.1, noise=1.02 * gap / 2.44 / 2**0.5) == "ties"
     upper = 0.978  # one-sided 80 %
     gap = 1 - 1.98 / 1.99
     assert outcome(0.99 * gap / (0.6 * upper), transfer=1.98) == "promised"

@@ -67,12 +67,15 @@ class Comparison:
         """How far the log value of one mixture is below that of another."""
         return float(self.levels[self.mixtures.index(other)] - self.levels[self.mixtures.index(one)])
 
+    def below(self, best: str, other: str) -> bool:
+        """Whether the best of the mixtures is significantly below another; no, without a noise."""
+        b, n = (self.mixtures.index(name) for name in (best, other))
+        return self.noise is not None and bool(self.levels[n] - self.levels[b] > self.noise.behind_best(n, b))
+
     def ties(self, mixture: str) -> bool | None:
         """Whether it ties with the best that satisfies the constraints; None: noise not known."""
-        if self.noise is None:
-            return None
-        n, best = (self.mixtures.index(name) for name in (mixture, self.ranked()[0]))
-        return n == best or bool(self.levels[n] - self.levels[best] <= self.noise.behind_best(n, best))
+        best = self.ranked()[0]
+        return None if self.noise is None else mixture == best or not self.below(best, mixture)
 
     def width(self, one: str, other: str) -> float | None:
         """Half the width of the 95 % interval of `lead`; None where the noise is not known."""

@@ -126,8 +126,7 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     if best not in ran:
         return Verdict("promised", best, f"a rule by hand{unsure}; {law}", own.mixture, own, measured=runs)
     seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and gain <= 0)
-    below = [posterior.refitted_gain(candidates[name], candidates[best]) for name in others]
-    wins = all(one > float(stdtrit(freedom(posterior), SURE)) * spread for one, spread in below)
+    wins = all(surely_below(posterior, runs, best, name, candidates) for name in others)
     rival = others[0] if others else own.mixture
     seeds = None
     if runs.noise is not None and others and not wins:
@@ -135,6 +134,18 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
     over = f"; {over_hand(posterior, best, candidates[best], hand)}" if hand else ""
     why = f"it is lowest by the law and all runs together{over}{unsure}"
     return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
+
+
+def surely_below(
+    posterior: Posterior, runs: Comparison, best: str, other: str, candidates: Mapping[str, np.ndarray]
+) -> bool:
+    """Whether a run is below another mixture with SURE: by the law also without any one run, or,
+    where both were run, by the noise of runs, as the law without the better run knows little of it.
+    """
+    gain, deviation = posterior.refitted_gain(candidates[other], candidates[best])
+    if gain > float(stdtrit(freedom(posterior), SURE)) * deviation:
+        return True
+    return other in runs.mixtures and runs.below(best, other)
 
 
 def add_fitted(parser: argparse.ArgumentParser) -> None:
