@@ -4,11 +4,10 @@ import itertools
 import json
 
 import numpy as np
-import polars as pl
 import pytest
 import yaml
 from checkout import ROOT
-from laws.known import bivariate, mixtures, observe, with_transfer
+from laws.known import bivariate, mixtures, observe, with_transfer, write_tables
 from refusals import refused
 from scipy.optimize import minimize
 
@@ -128,13 +127,7 @@ def test_sums_that_contradict_are_refused_by_their_names(law, kind) -> None:
 
 def test_a_round_proposes_and_a_swarm_draws_mixtures_that_keep_them(tmp_path) -> None:
     runs = observe(with_transfer(4, 9), mixtures(0, 12, 9), [1000], 0.001, domains=CELLS)
-    rows = [(name, cell, share) for name, own in zip(runs.mixtures, runs.proportions, strict=True)
-            for cell, share in zip(CELLS, own, strict=True)]  # fmt: skip
-    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
-    rows = [(name, 1000, cell, loss) for name, own in zip(runs.mixtures, runs.losses[:, 0], strict=True)
-            for cell, loss in zip(CELLS, own, strict=True)]  # fmt: skip
-    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
-    tables = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
+    tables = write_tables(runs, tmp_path / "losses.csv", tmp_path / "mixtures.csv")
     objective = json.dumps({"marginals": OF_BOTH})
     propose_round.main([*tables, "--objective", objective, "--count", "2", "--out", str(tmp_path / "next.csv")])
     kept = list(OF_BOTH.values())
@@ -155,19 +148,16 @@ def test_a_round_proposes_and_a_swarm_draws_mixtures_that_keep_them(tmp_path) ->
 
 def test_a_run_that_misses_them_is_not_recommended_and_a_rounded_one_is(tmp_path, capsys) -> None:
     """Run m02 ends far below all others; m03 keeps the marginals but for its four decimals."""
-    near = dict(zip(CELLS, raked(mixtures(0, 12, 9), *rows_of(OF_BOTH, CELLS))[3].round(4), strict=True))
-    runs = observe(with_transfer(4, 9), mixtures(0, 12, 9), [1000], 0.001, domains=CELLS)
-    shares = [near if row == 3 else dict(zip(CELLS, own, strict=True)) for row, own in enumerate(runs.proportions)]
-    rows = [(f"m{row:02d}", *pair) for row, own in enumerate(shares) for pair in own.items()]
-    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
-    less = {2: 0.5, 3: 0.7}
-    rows = [(f"m{row:02d}", 1000, cell, loss * less.get(row, 1.0)) for row, own in enumerate(runs.losses[:, 0])
-            for cell, loss in zip(CELLS, own, strict=True)]  # fmt: skip
-    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv(tmp_path / "losses.csv")
-    tables = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv")]
+    runs = observe(with_transfer(4, 9), mixtures(0, 12, 9), [1000], 0.001, domains=CELLS, name="m0")
+    near = runs.proportions[3] = raked(runs.proportions, *rows_of(OF_BOTH, CELLS))[3].round(4)
+    runs.losses[2] *= 0.5
+    runs.losses[3] *= 0.7
+    tables = write_tables(runs, tmp_path / "losses.csv", tmp_path / "mixtures.csv")
     asked = [*tables, "--objective", json.dumps({"marginals": OF_BOTH})]
     solve_mixture.main([*asked, "--laws", "transfer", "--out", str(tmp_path / "out")])
-    assert json.loads((tmp_path / "out/mixture.json").read_text()) == pytest.approx(near, abs=1e-4)
+    assert json.loads((tmp_path / "out/mixture.json").read_text()) == pytest.approx(
+        dict(zip(CELLS, near, strict=True)), abs=1e-4
+    )
     capsys.readouterr()
     propose_round.main([*asked, "--out", str(tmp_path / "next.csv")])
     assert capsys.readouterr().out.startswith("best of the runs: m03, ")

@@ -22,7 +22,7 @@ import trace_learning
 from bimix.errors import InputError
 from bimix.judge.law_scores import complexity
 from bimix.laws import fitted as laws
-from bimix.observations.observations import observations
+from bimix.observations.observations import Observations, observations
 from bimix.results import figures
 
 DOMAINS = ["code & co", "law", "web"]
@@ -213,14 +213,10 @@ def test_intervals_of_losses_are_drawn(results, tmp_path):
 
 
 def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_panels(tmp_path) -> None:
-    shares = [
-        (f"m{n}", domain, share) for n in range(6) for domain, share in (("a", 0.1 + n / 10), ("b", 0.9 - n / 10))
-    ]
-    losses = [(f"m{n}", 100, "exam", 2.0 - 0.1 * n) for n in range(6)]
-    places = [str(tmp_path / f"{name}.csv") for name in ("losses", "mixtures")]
-    pl.DataFrame(losses, ["mixture", "step", "domain", "loss"], orient="row").write_csv(places[0])
-    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(places[1])
-    tables = ["--losses", places[0], "--mixtures", places[1]]
+    names, share = tuple("uvwxyz"), np.linspace(0.1, 0.6, 6)
+    shares = np.stack([share, 1 - share], axis=1)
+    runs = Observations(names, ("a", "b"), np.array([100]), ("exam",), shares, (2.1 - share)[:, None, None])
+    tables = write_tables(runs, tmp_path / "losses.csv", tmp_path / "mixtures.csv")
     fit_law.main(["--law", "transfer", *tables, "--out", str(tmp_path / "law.json")])
     drawn = ["--steps", str(tmp_path / "s.svg"), "--proportions", str(tmp_path / "f.svg")]
     plot_fit.main(["--coefficients", str(tmp_path / "law.json"), *tables, *drawn])
