@@ -1,23 +1,5 @@
-# Find the mixture of data domains to pretrain a language model on, and prove it (BiMix). The chain,
-# chapter by chapter:
-#   data          raw text -> tokenizer, rows of tokens, n-gram counts
-#   entropy       counts and vectors -> entropies of the domains
-#   mixtures      token shares, entropies, published columns, files of one's own -> mixtures
-#   simple        rules that a search must beat -> mixtures
-#   training      mixtures -> losses of trained models
-#   trainers      a command of the user's instead of our own training
-#   reweighting   losses while a model trains -> mixtures of methods that weigh domains meanwhile
-#   observations  losses measured elsewhere, instead of all of the above
-#   swarm         small runs on drawn mixtures -> their losses, for the laws that need many runs
-#   sizes         losses of models of several sizes -> one table, and how well it predicts a larger one
-#   laws          losses -> fitted laws and what they predict
-#   scores        how well each law predicts, and the laws side by side
-#   optimum       fitted law -> the optimised mixture, which is trained on like any other
-#   search        losses -> the runs to make next, by rounds or by design, and whether to go on
-#   downstream    the weights of a run at several steps -> its answers to questions
-#   exports       mixtures as configurations of other training stacks, on request
-#   costs         what trainings will cost; what each method has cost and what its mixture is worth
-#   results       all of it -> the summary that is printed at the end
+# Find the mixture of data domains to pretrain a language model on, and prove it (BiMix). The chain
+# is in the chapters below.
 import time
 
 
@@ -46,24 +28,24 @@ report: "workflow/report/workflow.rst"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/common/progress.smk"
-include: "workflow/rules/data.smk"
-include: "workflow/rules/entropy.smk"
-include: "workflow/rules/mixtures.smk"
-include: "workflow/rules/simple.smk"
-include: "workflow/rules/training.smk"
-include: "workflow/rules/trainers.smk"
-include: "workflow/rules/reweighting.smk"
-include: "workflow/rules/observations.smk"
-include: "workflow/rules/swarm.smk"
-include: "workflow/rules/sizes.smk"
-include: "workflow/rules/laws.smk"
-include: "workflow/rules/scores.smk"
-include: "workflow/rules/optimum.smk"
-include: "workflow/rules/search.smk"
-include: "workflow/rules/downstream.smk"
-include: "workflow/rules/exports.smk"
-include: "workflow/rules/costs.smk"
-include: "workflow/rules/results.smk"
+include: "workflow/rules/data.smk"  # raw text -> tokenizer, rows of tokens, n-gram counts
+include: "workflow/rules/entropy.smk"  # counts and vectors -> entropies of the domains
+include: "workflow/rules/mixtures.smk"  # token shares, entropies, published columns, files of one's own -> mixtures
+include: "workflow/rules/simple.smk"  # rules that a search must beat -> mixtures
+include: "workflow/rules/training.smk"  # mixtures -> losses of trained models
+include: "workflow/rules/trainers.smk"  # a command of the user's instead of our own training
+include: "workflow/rules/reweighting.smk"  # losses while a model trains -> mixtures that weigh them
+include: "workflow/rules/observations.smk"  # losses measured elsewhere, instead of all of the above
+include: "workflow/rules/swarm.smk"  # small runs on drawn mixtures -> their losses, for the laws that need many runs
+include: "workflow/rules/sizes.smk"  # losses of several sizes of models -> one table, how well it predicts a larger one
+include: "workflow/rules/laws.smk"  # losses -> fitted laws and what they predict
+include: "workflow/rules/scores.smk"  # how well each law predicts, and the laws side by side
+include: "workflow/rules/optimum.smk"  # fitted law -> the optimised mixture, which is trained on like any other
+include: "workflow/rules/search.smk"  # losses -> the runs to make next, by rounds or by design, and whether to go on
+include: "workflow/rules/downstream.smk"  # the weights of a run at several steps -> its answers to questions
+include: "workflow/rules/exports.smk"  # mixtures as configurations of other training stacks, on request
+include: "workflow/rules/costs.smk"  # what trainings will cost; what each method has cost and what its mixture is worth
+include: "workflow/rules/results.smk"  # all of it -> the summary that is printed at the end
 
 
 started = time.time()
