@@ -39,7 +39,7 @@ def test_every_mixture_has_its_rule(config: dict) -> None:
     for mixture, rule in rules.items():
         assert own.source(mixture).rule == rule
         assert (own.fit(mixture) is None) == (rule != "optimize_mixture")
-        assert re.fullmatch(constraint(config, rule), mixture)
+        assert re.fullmatch(constraint([own], rule), mixture)
 
 
 def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
@@ -48,7 +48,7 @@ def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
     )
     assert Dataset(config, "seen").fit("bimix") == Fit("observed", "bimix", "all", 9)
     config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
-    assert observed_names(config) == ["m0", "m1", "m2"]
+    assert observed_names([Dataset(config, name) for name in config["datasets"]]) == ["m0", "m1", "m2"]
 
 
 def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:

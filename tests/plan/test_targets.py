@@ -121,5 +121,5 @@ def test_what_was_meant_is_named() -> None:
         ("mine/zzz", "docs/results.md lists what there is."),
         ("mina/summary.txt", "did you mean results/mine/summary.txt"),
     ):
-        sentence = nearest(NAMED, f"results/{path}")
+        sentence = nearest([Dataset(NAMED, name) for name in NAMED["datasets"]], f"results/{path}")
         assert sentence.startswith(f"No rule to produce results/{path}: ") and said in sentence

@@ -40,7 +40,7 @@ def changed(folder: Path, change) -> None:
 
 
 def test_snakemake_makes_each_mixture_as_the_list_of_sources_says(workplace: Path) -> None:
-    """The rules and `source_of` each know which names are whose; they must agree on every kind."""
+    """The rules and `SOURCES` each know which names are whose; they must agree on every kind."""
     (workplace / "own.json").write_text("{}")
 
     def own(config):

@@ -54,7 +54,7 @@ rule mix_observed:
         "results/{dataset}/logs/mix_observed/{mixture}.log",
     wildcard_constraints:
         dataset=datasets_with("observations"),
-        mixture=one_of(sources.observed_names(config)),
+        mixture=one_of(sources.observed_names(DATASETS.values())),
     conda:
         "../../envs/analysis.yaml"
     shell:
@@ -79,7 +79,7 @@ rule mix_by_hand:
     log:
         "results/{dataset}/logs/mix_by_hand/{wanted}.log",
     wildcard_constraints:
-        dataset=sources.by_hand_datasets(config),
+        dataset=sources.by_hand_datasets(DATASETS.values()),
         wanted=made_by("mix_wanted"),
     conda:
         "../../envs/analysis.yaml"

@@ -34,7 +34,6 @@ rule propose_round:
         "../../envs/analysis.yaml"
     params:
         **SEARCHED,
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         of=setting("search/of"),
         budget=planned(budget.search_flags),
     shell:
@@ -83,7 +82,6 @@ rule judge_search:
         "../../envs/analysis.yaml"
     params:
         **SEARCHED,
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
         epoch_tokens=planned(inputs.compared_tokens),
         hand=sources.RIVALS,
     shell:

@@ -34,7 +34,7 @@ def took():
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 
 
-call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, config), grown, took)
+call_lines = terminal.Lines(workflow.output_settings.dryrun, functools.partial(nearest, DATASETS.values()), grown, took)
 asked = workflow.output_settings  # of Snakemake's own words more, or fewer
 own_words = asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet
 if workflow.is_main_process and not in_module() and not own_words:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
-from bimix.plan.sources import Source, groups_of, source_of
+from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, SOURCES, Source, groups_of, taken, wanted_rule
 
 REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
@@ -249,8 +249,21 @@ class Dataset:
         return mixtures, steps, sizes or min(mixtures, 1)
 
     def source(self, mixture: str) -> Source:
-        """The source of a mixture. Errors: those of `source_of`."""
-        return source_of(self, mixture)
+        """The source of a mixture. Errors: no rule makes it, or its runs are missing."""
+        if self.observed and not is_optimum(mixture):
+            by_hand = wanted_rule(mixture) and mixture not in taken(self)
+            return OBSERVED_BY_HAND if by_hand else OBSERVED
+        source = next((source for source in SOURCES if source.is_of(self, mixture)), None)
+        if source is None:
+            raise self.fault("", f"no mixture {mixture!r} can be made of this dataset.")
+        if mixture == "vne" and "vectors" not in self.block:
+            raise self.fault("", "the mixture vne needs document vectors: name it in a group.")
+        # the runs of their searches must exist
+        if source.rule == "optimize_mixture":
+            self.fit(mixture)
+        if source.rule == "mix_best":
+            self.searched_runs(mixture)
+        return source
 
     def staged(self, mixture: str) -> list[str]:
         """The mixtures of the stages of a mixture under `stages`."""

@@ -199,8 +199,7 @@ def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, 
     if written and not planning:
         return read_shards(written.splitlines())
     shards = plan_shards(dataset)
-    planned = write_shards(shards.values())
-    if planned != written and runs_jobs:
+    if runs_jobs and (planned := write_shards(shards.values())) != written:
         manifest.parent.mkdir(parents=True, exist_ok=True)
         temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
         # jobs need unmasked addresses; a manifest with secrets is readable by its owner alone

@@ -9,9 +9,8 @@ per round. A round after the end of the search repeats the one before, and needs
 Settings calls this with blocks that are typed but not yet completed.
 """
 
-import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -103,24 +102,6 @@ OBSERVED = Source("mix_observed", None, None)
 OBSERVED_BY_HAND = Source("mix_by_hand", GIVEN, WANTED.pattern)
 
 
-def source_of(dataset: "Dataset", mixture: str) -> Source:
-    """The source of a dataset's mixture. Errors: no rule makes it, or its runs are missing."""
-    if dataset.observed and not is_optimum(mixture):
-        by_hand = wanted_rule(mixture) and mixture not in taken(dataset)
-        return OBSERVED_BY_HAND if by_hand else OBSERVED
-    source = next((source for source in SOURCES if source.is_of(dataset, mixture)), None)
-    if source is None:
-        raise dataset.fault("", f"no mixture {mixture!r} can be made of this dataset.")
-    if mixture == "vne" and "vectors" not in dataset.block:
-        raise dataset.fault("", "the mixture vne needs document vectors: name it in a group.")
-    # the runs of their searches must exist
-    if source.rule == "optimize_mixture":
-        dataset.fit(mixture)
-    if source.rule == "mix_best":
-        dataset.searched_runs(mixture)
-    return source
-
-
 def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
     """Mixtures that groups may use, without the swarm's; `published`: names in that table."""
     names = (published if source.rule == "mix_published" else source.known(dataset) for source in SOURCES)
@@ -137,21 +118,15 @@ def plain(mixture: str) -> bool:
     return any(source.plain and re.fullmatch(source.pattern, mixture) for source in SOURCES)
 
 
-def constraint(config: Mapping, rule: str) -> str:
+def constraint(datasets: Collection["Dataset"], rule: str) -> str:
     """The mixtures that a rule may make for any dataset, as the constraint of its wildcard."""
-    datasets, own = all_datasets(config), (source for source in SOURCES if source.rule == rule)
+    own = (source for source in SOURCES if source.rule == rule)
     return "|".join(one.pattern or one_of({name for each in datasets for name in one.known(each)}) for one in own)
-
-
-def all_datasets(config: Mapping) -> list["Dataset"]:
-    from bimix.plan.dataset import Dataset  # which imports this
-
-    return [Dataset(config, name) for name in config["datasets"]]
 
 
 def rank(dataset: "Dataset", mixture: str) -> int:
     """The rank of a mixture by search cost."""
-    source = source_of(dataset, mixture)
+    source = dataset.source(mixture)
     if source is OBSERVED:
         return observed_rank(mixture)
     return max(rank(dataset, one) for one in dataset.staged(mixture)) if source.rank is None else source.rank
@@ -173,14 +148,14 @@ def taken(dataset: "Dataset") -> list[str]:
     return sorted({name for names in lists for name in names if not is_optimum(name)})
 
 
-def observed_names(config: Mapping) -> list[str]:
+def observed_names(datasets: Collection["Dataset"]) -> list[str]:
     """Mixtures of all observed datasets."""
-    return sorted({name for dataset in all_datasets(config) if dataset.observed for name in taken(dataset)})
+    return sorted({name for dataset in datasets if dataset.observed for name in taken(dataset)})
 
 
-def by_hand_datasets(config: Mapping) -> str:
+def by_hand_datasets(datasets: Collection["Dataset"]) -> str:
     """A wildcard constraint: observed datasets, unless the rule by hand was run there."""
-    named = {dataset.name: filter(wanted_rule, taken(dataset)) for dataset in all_datasets(config) if dataset.observed}
+    named = {dataset.name: filter(wanted_rule, taken(dataset)) for dataset in datasets if dataset.observed}
     found = [re.escape(name) + rf"(?!/mixtures/(?:{one_of(names)})\.json)" for name, names in named.items()]
     return "|".join(found) or one_of(())
 
@@ -284,20 +259,14 @@ def search_names(block: dict) -> list[str]:
 # Entries of the config by path, keys joined by slashes, and what a wildcard may be
 
 
-def of_wildcards(find: Callable) -> Callable:
-    """The function with its signature written down, which Snakemake works out again and again."""
-    find.__signature__ = inspect.signature(find)
-    return find
-
-
 def entry_at(config: dict, path: str, wildcards: Mapping[str, str], default: object = None) -> object:
     """The entry at a path that may hold {wildcards}; a `default` but None where there is none.
     Errors: KeyError. Snakemake's `lookup` walks the whole config: 3 ms for each parameter of each
     job.
     """
     found = config
-    for key in path.split("/"):
-        key = int(key) if isinstance(found, list) else key.format(**wildcards)
+    for key in path.format(**wildcards).split("/"):
+        key = int(key) if isinstance(found, list) else key
         if default is not None and not (isinstance(found, dict) and key in found):
             return default
         found = found[key]

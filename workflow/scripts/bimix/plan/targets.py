@@ -14,7 +14,6 @@ from bimix.plan.inputs import (
     prior,
     token_table,
 )
-from bimix.plan.sources import all_datasets
 
 LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
 SHOWN = 2  # names that are much like the one given
@@ -128,9 +127,9 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     return [run] if isinstance(run, str) else run if isinstance(run, list) else []
 
 
-def nearest(config: Mapping, path: str) -> str:
+def nearest(datasets: Iterable[Dataset], path: str) -> str:
     """A sentence on a target that no rule makes, with those that are much like it."""
-    files = [file for dataset in all_datasets(config) for file in nameable(dataset)]
+    files = [file for dataset in datasets for file in nameable(dataset)]
     begin = [file for file in files if file.startswith(path.rpartition(".")[0] or path)]
     near = (begin or get_close_matches(path, files, SHOWN, ALIKE))[:SHOWN]
     meant = f"did you mean {' or '.join(near)}?" if near else "docs/results.md lists what there is."
