@@ -84,17 +84,15 @@ def run_bounds(
     own, whose = LAWS[fitted["law"]].most_epochs, ""
     if max_epochs is None and own < float("inf") and tokens and (run_tokens or fitted["tokens_per_step"]):
         max_epochs, whose = own, f", the law {fitted['law']}'s own, which --max-epochs inf lifts,"
-    if max_epochs in (None, float("inf")):
-        return feasible_bounds(fitted["domains"], lower, upper)
-    if not tokens:
-        raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
-    if run_tokens is None:
-        if fitted["tokens_per_step"] is None:
+    if max_epochs not in (None, float("inf")):
+        if not tokens:
+            raise InputError("--max-epochs needs --tokens: the number of tokens there are of each domain.")
+        if run_tokens is None and fitted["tokens_per_step"] is None:
             raise InputError(
                 "--max-epochs needs --run-tokens: the losses that the law was fitted to had no column tokens, so it is not known "
                 f"how many tokens a run of {step} steps trains on."
             )
-        run_tokens = step * fitted["tokens_per_step"]
+        run_tokens = step * fitted["tokens_per_step"] if run_tokens is None else run_tokens
     return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens, whose)
 
 
