@@ -87,12 +87,12 @@ def test_what_is_set_holds_and_the_rest_follows() -> None:
         tokenizer={"train": {"vocabulary": 300}},
         groups={"entropy": ["se", "ce"], "other": ["je", "baseline"]},
         held_out=["other"],
-        optimum={"weights": {"web": 1}, "max_epochs": 3},
+        optimum={"weights": {"web": 1}, "max_epochs": 5},
         compare={"mixtures": ["baseline", "bimix"]},
         corpus={"train": {"web": "web/*.jsonl", "code": "code/*.jsonl"}, "validation": {"share": 0.2}},
     )
     assert block["sequence_length"] == 64 and block["tokenizer"]["train"] == {"vocabulary": 300, "share": 1.0}
-    assert block["optimum"]["group"] == "entropy" and block["optimum"]["max_epochs"] == 3
+    assert block["optimum"]["group"] == "entropy" and block["optimum"]["max_epochs"] == 5
     assert block["compare"]["mixtures"] == ["baseline", "bimix"]
     assert block["corpus"]["validation"] == {"share": 0.2}
 

@@ -19,12 +19,12 @@ from bimix.plan.sources import BEST, REWEIGHTING
 from bimix.settings import mixtures, text, typed
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.files import Fault, Key, located, over
-from bimix.settings.models import Config
-from bimix.settings.scope import KNOWN, Faults, Scope, names_at
+from bimix.settings.models import Config, Faults
+from bimix.settings.scope import KNOWN, Scope, names_at
 
 Check = tuple[Callable[[Scope], Faults], str]
 OF_ALL: tuple[Check, ...] = (
-    (mixtures.check_bounds, "?optimum/weights ?optimum/lower ?optimum/upper optimum"),
+    (mixtures.check_upper, "optimum/upper optimum"),
     (mixtures.check_objective, "optimum/objective ?observations"),
     (mixtures.check_reference, "optimum/objective compare/mixtures"),
 )
@@ -200,13 +200,7 @@ def references(scope: Scope) -> Iterator[Row]:
         yield "mixture", drawn, "there are", "centre"
         trained = [name for name in known if name not in REWEIGHTING and not re.fullmatch(r"swarm_\d+", name)]
         yield "mixture", trained, "there are", "reweighting/reference"
-    if scope.is_text:
-        yield from _of_text(scope)
-
-
-def _of_text(scope: Scope) -> Iterator[Row]:
-    block = scope.block
-    if scope.sound("domains"):
+    if scope.is_text and scope.sound("domains"):
         paths = "corpus/harvest/{} corpus/train/{} corpus/validation/{} corpus/labels/{}"
         yield "domain", block.domains, "`domains` has", paths
         files = block.corpus.harvest or block.corpus.train

@@ -5,20 +5,20 @@ of the runs that laws are fitted to, and of tables of losses measured elsewhere.
 import contextlib
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from bimix.errors import InputError
+from bimix.exports.formats import FORMATS
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named
 from bimix.plan.dataset import evaluations, one_size
 from bimix.plan.sources import BEST, GROUP, counts_runs, search_names, search_runs
 from bimix.settings.complete import mixture_lists, unsearched
-from bimix.settings.scope import Faults, Scope
+from bimix.settings.models import SUM_TOLERANCE, Faults
+from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
 
 SHARES = 1e-6  # by which shares of stages may miss 1
-SUM_TOLERANCE = 1e-9
 LONGEST = 100  # letters of the models' names together, which become part of paths
 ONE_RUN = "it has one mixture; a law needs the losses of two or more."
 NO_TOKENS = "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are."
@@ -97,12 +97,11 @@ def check_stages(scope: Scope) -> Faults:
 
 def check_staged_references(scope: Scope) -> Faults:
     """Mixtures that others are measured against or drawn around have one stage."""
-    block, files = scope.block, scope.block.mixture_files or {}
+    block, staged = scope.block, staged_names(scope)
     given = [("centre", block.centre)]
     given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.own) if key[0] not in ("groups", "search")]
     given += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
     given += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
-    staged = {*(block.stages or ()), *staged_files(files)}
     for key, name in given:
         if name in staged:
             yield key, f"{name} has stages, and what others are measured against is one mixture for the whole run."
@@ -110,37 +109,33 @@ def check_staged_references(scope: Scope) -> Faults:
 
 def check_staged_commands(scope: Scope) -> Faults:
     """Stages of a mixture that a command trains on, in a format that holds one mixture."""
-    from bimix.exports.formats import FORMATS
-
-    block, optimum, models = scope.block, scope.block.optimum, scope.config.models
+    block, optimum, models, staged = scope.block, scope.block.optimum, scope.config.models, staged_names(scope)
     able = named(name for name, form in FORMATS.items() if form.stages)
-    proxies, staged = (
-        optimum.models or [optimum.model],
-        {*(block.stages or ()), *staged_files(block.mixture_files or {})},
-    )
+    proxies = optimum.models or [optimum.model]
     trained = dict.fromkeys([("groups", group) for group in (optimum.group, *block.held_out)], proxies)
     trained |= {("search", "start"): proxies, ("methods",): [block.compare.model]}
     trained["compare", "mixtures"] = [block.compare.model, *(proxies if "compare" in block.held_out else ())]
-    for key, names in scope.lists() if staged else ():
+    for key, names in scope.lists():
         for model in trained.get(key, ()):
             form = models[model].format if model in models else None
             for number, name in enumerate(names) if form and not FORMATS[form].stages else ():
                 if name in staged:
-                    sentence = (
-                        f"{name} has stages, and the `format` of {model}, {form}, holds one mixture: take {able},"
-                    )
-                    yield (*key, number), f"{sentence} or leave it out here."
+                    holds = f"{name} has stages, and the `format` of {model}, {form}, holds one mixture"
+                    yield (*key, number), f"{holds}: take {able}, or leave it out here."
 
 
-def staged_files(files: dict[str, str]) -> Iterator[str]:
-    """Mixtures of the user's files that have stages; faults are reported where they are read."""
+def staged_names(scope: Scope) -> set[str]:
+    """Mixtures with stages, of the config and of the user's files, whose faults are reported where
+    they are read.
+    """
+    found, files = set(scope.block.stages or ()), scope.block.mixture_files or {}
     if files:  # these bring polars, a quarter of a second of each call of Snakemake
         from bimix.mixtures.mixture import is_staged
         from bimix.tables import read_json
     for name, path in files.items():
         with contextlib.suppress(InputError):
-            if is_staged(read_json(path)):
-                yield name
+            found |= {name} if is_staged(read_json(path)) else set()
+    return found
 
 
 def check_fitted_stages(scope: Scope) -> Faults:
@@ -173,41 +168,17 @@ def _differing(names: list[str], staged: dict, number: int) -> str | None:
 # What a mixture is best at
 
 
-def check_bounds(scope: Scope) -> Faults:
-    """Weights that are all 0, and bounds that no mixture keeps to."""
-    optimum, trained = scope.block.optimum, scope.trained
-    lower, upper = optimum.lower or {}, optimum.upper or {}
-    if optimum.weights and not any(optimum.weights.values()):
-        yield "optimum/weights", "all weights are 0: one at least must be above 0."
-    for domain in lower.keys() & upper.keys():
-        if lower[domain] > upper[domain]:
-            sentence = f"{lower[domain]:g} is above the upper bound of {domain!r}, {upper[domain]:g}."
-            yield ("optimum", "lower", domain), sentence
-    for domain, bound in upper.items():
-        if bound > 1:
-            sentence = f"{bound:g} is above 1, and bounds are proportions: write 0.3 for 30 per cent."
-            yield ("optimum", "upper", domain), sentence
-    least, most = math.fsum(lower.values()), math.fsum(upper.values())
-    if least > 1 + SUM_TOLERANCE:
-        yield "optimum/lower", f"the lower bounds sum to {least:g}: no mixture holds more than 1."
-    if trained and upper and set(trained) <= upper.keys() and most < 1 - SUM_TOLERANCE:
+def check_upper(scope: Scope) -> Faults:
+    """Upper bounds that no mixture of all domains reaches."""
+    upper, trained = scope.block.optimum.upper, scope.trained
+    if trained and set(trained) <= upper.keys() and (most := math.fsum(upper.values())) < 1 - SUM_TOLERANCE:
         yield "optimum/upper", f"the upper bounds sum to {most:g}: no mixture reaches 1."
 
 
 def check_objective(scope: Scope) -> Faults:
-    """Families, weights, keys of another kind, marginals that are none."""
-    optimum, of = scope.block.optimum, {}
-    objective, key, kind = optimum.objective, ("optimum", "objective"), optimum.objective.kind or "weighted"
-    for family, members in (objective.families or {}).items():
-        for number, domain in enumerate(members):
-            if of.setdefault(domain, family) != family:
-                sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
-                yield (*key, "families", family, number), sentence
-    if objective.weights and not any(objective.weights.values()):
-        yield (*key, "weights"), "all weights are 0: one at least must be above 0."
-    for name in ("margin", "carry", "confidence"):
-        if getattr(objective, name) is not None and kind != "no_worse_than":
-            yield (*key, name), f"it is of the kind no_worse_than; {kind} has none."
+    """Marginals that are none or that a law cannot keep, and a growth that nothing foretells."""
+    key, optimum = ("optimum", "objective"), scope.block.optimum
+    objective = optimum.objective
     if objective.marginals and scope.trained is not None:
         from bimix.mixtures.marginals import rows_of  # brings numpy
 

@@ -7,6 +7,7 @@ workflow/defaults.yaml sets it. What has no default (`NEEDED`), keys that exclud
 defaults are in their places.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
@@ -22,6 +23,9 @@ from bimix.plan.sources import SOURCES
 from bimix.settings.files import name_fault
 
 T, U = TypeVar("T"), TypeVar("U")
+# What a check yields: the key in its block, as a path or a tuple, and a sentence; a third entry that
+# is true makes it a remark.
+Faults = Iterator[tuple]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
 # mixtures that the workflow makes itself, and what is near to these
@@ -129,13 +133,15 @@ class Block(BaseModel):
         if cls.NEEDED:
             schema["needed"] = cls.NEEDED.split()
 
-    def faults(self) -> Iterator[tuple[str, str]]:
-        """Faults of the block's own keys together: the key and a sentence."""
+    def faults(self) -> Faults:
+        """What the block's own keys, each of its kind, contradict."""
         yield from ()
 
 
 OF_SHAPE = "must be set with `shape`"
 COLUMNS = ("domain", "loss", "step")  # of the losses that a command leaves
+NO_WEIGHT = "all weights are 0: one at least must be above 0."
+SUM_TOLERANCE = 1e-9
 OLDER = "Runs of older corpora that join {} ([reuse](reuse.md)): folders of results, or tables."
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
@@ -198,7 +204,7 @@ class Shape(Block):
     width: Count = key("Width of the residual stream: numbers that represent a token.")
     heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
 
-    def faults(self) -> Iterator[tuple[str, str]]:
+    def faults(self) -> Faults:
         """What `bimix.model.transformer.Shape` refuses."""
         width, heads = self.width, self.heads
         if width % heads:
@@ -218,7 +224,7 @@ class Losses(Block):
     step: str = key("The key of the step in `lines`.", "`step`")
     loss: either(scalar=words(str, "a name with {domain}"), object=NoneEmpty[str, str]) = key("A domain's metric.")
 
-    def faults(self) -> Iterator[tuple[str, str]]:
+    def faults(self) -> Faults:
         for name in ("table", "lines", "file"):
             path = getattr(self, name)
             if path is not None and (not path.startswith("{folder}/") or ".." in path.split("/")):
@@ -262,7 +268,7 @@ class Model(Block):
     losses: Losses = key("Where the command leaves its losses, and how they are read.")
     launch: Launch = key("How its trainings are started; changes no result.")
 
-    def faults(self) -> Iterator[tuple[str, str]]:
+    def faults(self) -> Faults:
         given = self.launch.model_fields_set
         for name, usual in LAUNCHED.items():
             if self.shape and not usual and name not in given:
@@ -449,6 +455,20 @@ class Objective(Block):
     confidence: NotNegative = key("Of `no_worse_than`: share of the law's 90 % error kept as a margin.", "0.5")
     marginals: Numbers = key("{pattern of domains, as `games:*`: their share}, kept ([grids](grids.md)).", "none")
 
+    def faults(self) -> Faults:
+        of: dict[str, str] = {}
+        for family, members in (self.families or {}).items():
+            for number, domain in enumerate(members):
+                if of.setdefault(domain, family) != family:
+                    sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
+                    yield ("families", family, number), sentence
+        if self.weights and not any(self.weights.values()):
+            yield "weights", NO_WEIGHT
+        kind = self.kind or "weighted"
+        for name in ("margin", "carry", "confidence") if kind != "no_worse_than" else ():
+            if getattr(self, name) is not None:
+                yield name, f"it is of the kind no_worse_than; {kind} has none."
+
 
 class Optimum(Block):
     group: str = key("The group that the laws are fitted to.", "the first of `groups`", "the name of a group")
@@ -463,6 +483,21 @@ class Optimum(Block):
         "none",
         "two objectives: families, loss domains or weights",
     )
+
+    def faults(self) -> Faults:
+        lower, upper = self.lower or {}, self.upper or {}
+        if self.weights and not any(self.weights.values()):
+            yield "weights", NO_WEIGHT
+        for domain in lower.keys() & upper.keys():
+            if lower[domain] > upper[domain]:
+                sentence = f"{lower[domain]:g} is above the upper bound of {domain!r}, {upper[domain]:g}."
+                yield ("lower", domain), sentence
+        for domain, bound in upper.items():
+            if bound > 1:
+                sentence = f"{bound:g} is above 1, and bounds are proportions: write 0.3 for 30 per cent."
+                yield ("upper", domain), sentence
+        if (least := math.fsum(lower.values())) > 1 + SUM_TOLERANCE:
+            yield "lower", f"the lower bounds sum to {least:g}: no mixture holds more than 1."
 
 
 class OptimumOfLosses(Optimum):

@@ -13,9 +13,6 @@ from bimix.settings.models import Config, Dataset, Observed
 
 # What decides which mixtures a dataset of text knows; `?`: may be unset; `/`: outside its block.
 KNOWN = "/laws/optimise ?mixture_files ?stages ?search ?swarm ?reweighting ?published"
-# What a check yields: the key in the dataset's block, as a path or a tuple, and a sentence; a third
-# entry that is true makes it a remark.
-Faults = Iterator[tuple]
 
 
 def names_at(config: dict, key: Key, broken: Sequence[Key]) -> list[str] | None:

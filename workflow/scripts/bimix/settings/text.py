@@ -14,7 +14,8 @@ from bimix.plan.shards import has_wildcards
 from bimix.plan.sources import published_table
 from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
-from bimix.settings.scope import Faults, Scope
+from bimix.settings.models import Faults
+from bimix.settings.scope import Scope
 from bimix.training.recipe import schedule_fault
 
 SURE = 10  # times as much text as the sizes of files say
