@@ -1,23 +1,19 @@
 """Prompts word by word, shots by seed and question alone, accepted answers, two judgements."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
-import smart_open
 import torch
 import torch.nn.functional as F
 from refusals import refused
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bimix.corpus.encoders import Encode, reference_encoder
-from bimix.corpus.sources import Rejected, Rejects
+from bimix.corpus.sources import Rejected
 from bimix.downstream.prompts import (
-    TEMPLATES,
     Gold,
     build_prompt,
-    build_task,
     draw_shot,
     encode_golds,
     judge,
@@ -25,12 +21,10 @@ from bimix.downstream.prompts import (
     normalise,
     read_prediction,
 )
-from bimix.downstream.questions import Question, read_records, take_questions
+from bimix.downstream.questions import Question
 from bimix.model import generation
 from bimix.model.generation import negative_log_likelihoods
 from bimix.model.transformer import Shape, Transformer
-
-DATA = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 def question(text: str, *answers: str) -> Question:
@@ -159,29 +153,3 @@ def test_sums_do_not_depend_on_what_shares_a_batch_nor_on_padding(monkeypatch: p
         for batches in ([[0, 1, 2, 3]], [[3, 1], [2], [0]]):
             found = dict(negative_log_likelihoods(model, pairs, batches))
             np.testing.assert_allclose([found[k] for k in range(4)], expected, rtol=1e-5)
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the sample question sets are not there")
-@pytest.mark.parametrize(
-    ("items", "shots", "kind"),
-    [
-        ("webquestions_test.jsonl.zst", "webquestions_train.jsonl.zst", "question"),
-        ("triviaqa_dev_sample.jsonl.zst", None, "question"),
-        ("lambada_test.jsonl.zst", None, "last_word"),
-    ],
-)
-def test_real_sets_fit_the_papers_context(items: str, shots: str | None, kind: str) -> None:
-    def read(name: str) -> list[Question]:
-        with smart_open.open(DATA / "qa" / name, "rb") as file:
-            return list(take_questions(read_records(file.read(), name), name, kind, Rejects(0, "downstream.rejects")))
-
-    asked = read(items)
-    encode = reference_encoder((DATA / "tokenizer/20B_tokenizer.json").read_text())
-    task = build_task(
-        "t", kind, asked, read(shots) if shots else asked, 0, encode, 1004, Rejects(0, "downstream.rejects")
-    )
-    assert task.account["items"] == len(asked)
-    assert task.account["cut_prompts"] == 0
-    assert 20 < task.account["mean_prompt_tokens"] < 250
-    own = TEMPLATES[kind].ask(asked[0].text)
-    assert encode([own])[0].tolist() == task.prompts[0].ids[-len(encode([own])[0]) :].tolist()
