@@ -2,7 +2,7 @@
 it by hand).
 
 python tests/benchmarks/bench_board.py folder [--cases RegMix --counts 16 64 512 --draws 2
---covered 0] [--rows rows.csv] -> the tables of docs/rivals.md on standard output; `folder` holds
+--covered 0] [--rows rows.csv] -> the boards of the pages on standard output; `folder` holds
 regmix/, mixinglaws/, olmix/, repetition/ (resources/reproductions/public_tables.py), or
 {name}/losses.csv and mixtures.csv of any other runs. --rows keeps every law, number of runs and
 draw.
