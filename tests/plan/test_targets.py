@@ -118,6 +118,8 @@ def test_what_was_meant_is_named() -> None:
         ("mine/sumary.txt", "did you mean results/mine/summary.txt or "),
         ("mine/tables/lawz.html", "results/mine/tables/laws.html"),
         ("mine/figures/steps.svg", "did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
+        ("mine/entropi.csv", "did you mean results/mine/entropy.csv or "),
+        ("mine/mixtures/temprature.json", "did you mean results/mine/mixtures/temperature.json"),
         ("mine/zzz", "docs/results.md lists what there is."),
         ("mina/summary.txt", "did you mean results/mine/summary.txt"),
     ):

@@ -34,6 +34,11 @@ rule pretrain_model:
     log: "bad.log"
     shell: "(echo step 1; echo 'train.py: error: the disk is full.'; echo) > {{log:q}}; exit 1"
 
+rule of_mixture:
+    input: "results/{{name}}.json"
+    output: "results/{{name}}.losses"
+    shell: "touch {{output:q}}"
+
 onerror:
     logger.error("AGAIN " + "".join(shown.failed.values()))
 """
@@ -85,6 +90,7 @@ def test_a_dry_run_is_a_table_of_rules_and_a_missing_file_a_sentence(tmp_path: P
     )
     assert lines[-1].startswith("This was a dry-run") and not [line for line in lines if line.startswith("rule ")]
     assert call(tmp_path, "-n", "out/x/y.md")[-1] == "near out/x/y.md"
+    assert call(tmp_path, "-n", "results/wrong.losses")[-1] == "near results/wrong.json"
 
 
 class Terminal:

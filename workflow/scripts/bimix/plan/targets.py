@@ -14,6 +14,7 @@ from bimix.plan.inputs import (
     prior,
     token_table,
 )
+from bimix.plan.sources import known_names
 
 LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
 SHOWN = 2  # names that are much like the one given
@@ -49,7 +50,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
     tables += ["pareto"] if pareto else []
-    large = laws if large_runs(dataset) else []
+    large, proxies = laws if large_runs(dataset) else [], [] if several else dict.fromkeys([own, *held_out])
     # a fitted group's figure has the held-out ones too, of which a law over sizes has no runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
 
@@ -67,9 +68,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "tables": [*(f"{folder}/tables/{name}.csv" for name in tables), *fits("sizes.csv", large)],
         "scores": [f"{folder}/laws/{model}/comparison/{group}.csv"] if compared else [],
         "compared": [f"{folder}/losses/{dataset.large}/compare.parquet"],
-        "proxies": []
-        if several
-        else [f"{folder}/losses/{model}/{name}.parquet" for name in dict.fromkeys([own, *held_out])],
+        "proxies": [f"{folder}/losses/{model}/{name}.parquet" for name in proxies],
         "mixtures": [f"{folder}/mixtures/groups/{name}.parquet" for name in ("compare", *groups)],
         "tokens": token_table(dataset),
         "intervals": fits("intervals.csv", resampled),
@@ -140,7 +139,9 @@ def nameable(dataset: Dataset) -> list[str]:
     """Files that a user may name: those of the page of results, mixtures and their runs."""
     groups = [(dataset.block["optimum"]["model"], names) for names in dataset.groups.values()]
     runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
-    files = [f"{dataset.folder}/{page}" for page in ("summary.txt", "explore.html", "plan.csv")]
-    files += [*chain.from_iterable(targets(dataset).values()), *(dataset.mixture(name) for _, name in runs)]
+    pages = ("summary.txt", "explore.html", "plan.csv", *([] if dataset.observed else ["entropy.csv"]))
+    names = [*(name for _, name in runs), *([] if dataset.observed else known_names(dataset, ()))]
+    files = [*(f"{dataset.folder}/{page}" for page in pages), *map(dataset.mixture, names)]
+    files += chain.from_iterable(targets(dataset).values())
     files += [f"{dataset.folder}/runs/{model}/{name}/losses.parquet" for model, name in runs if not dataset.observed]
     return list(dict.fromkeys(files))

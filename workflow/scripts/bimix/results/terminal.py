@@ -16,7 +16,8 @@ from pathlib import Path
 
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
 TRAININGS = ("pretrain_model", "run_trainer", "train_swarm", "train_doremi", "train_doge")
-NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input", flags=re.MULTILINE)
+# of a target, or of an input of what makes it: a mixture
+NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input|affected files:\n\s+(results/.+)", re.MULTILINE)
 # by Ctrl-C: a training that has saved its state, one that had not begun, any other script
 INTERRUPTED = re.compile(r"^Stopped at step|was ended by SIGINT|^KeyboardInterrupt$")
 # what Snakemake says of a failed job and call besides the event of the failure
@@ -67,7 +68,7 @@ class Lines(logging.Filter):
         elif event == "group_error":
             text = "\n".join(self.fail(one["jobid"], one["rule_name"], one["log"]) for one in record.job_error_info)
         elif missing := NO_RULE.search(said):
-            text = self.near(missing[1])
+            text = self.near(missing[1] or missing[2])
         elif record.levelno > logging.INFO:
             return not said.startswith(REPEATED[0]) and not (self.failed and said.startswith(REPEATED[1]))
         elif event is None:
