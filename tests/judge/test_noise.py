@@ -58,6 +58,11 @@ def test_the_noise_is_what_seeds_shared_or_not_say() -> None:
     assert noise.deviation == pytest.approx(np.sqrt((2 * 0.01**2 + 2 * 0.02**2) / 2))
 
 
+def test_runs_that_are_all_alike_tie() -> None:
+    adjusted, noise = levels(np.full((4, 1), 7.0), Known(0.01, 6, "of a law"))
+    assert adjusted.tolist() == pytest.approx([np.log(7)] * 4) and noise.behind_best(0, 3) == 0
+
+
 def test_the_seeds_that_are_said_to_be_needed_are_enough_four_times_in_five() -> None:
     lead, mixtures = 2.5, 4
     seeds = seeds_needed(lead * 0.003, 0.003, mixtures)

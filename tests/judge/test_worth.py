@@ -248,5 +248,5 @@ def test_the_best_of_a_search_is_judged_by_its_objective(tmp_path) -> None:
         mix_best.main([*flags, "--objective", block, "--out", str(tmp_path / "b.json")])
         assert json.loads((tmp_path / "b.json").read_text())["a"] == share
     block = json.dumps({"kind": "minimax", "reference": "other"})
-    with pytest.raises(InputError, match="'other', the reference, has no losses"):
+    with pytest.raises(InputError, match="'other', the reference, has no losses at step"):
         mix_best.main([*flags, "--objective", block, "--out", str(tmp_path / "b.json")])

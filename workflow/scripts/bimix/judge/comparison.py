@@ -96,15 +96,15 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
     Errors: the reference is not among the runs; a loss of the criterion is missing.
     """
     if criterion.reference not in runs.mixtures:
-        raise InputError(f"{criterion.reference!r}, the reference, has no losses: {', '.join(runs.mixtures)} have.")
+        names = ", ".join(runs.mixtures)
+        raise InputError(f"{criterion.reference!r}, the reference, has no losses at step {runs.step}: {names} have.")
     needed = criterion.target(runs.columns) > 0
     if criterion.kind == "no_worse_than":
         needed |= [not column.metric for column in runs.columns]
     last = runs.last()
     wrong = ~np.isfinite(last) & needed & ~np.isnan(last).all(axis=2, keepdims=True)
     for n, s, i in zip(*np.nonzero(wrong), strict=True):
-        column = runs.columns[i]
-        what = f"{'metric' if column.metric else 'loss of'} {column.name!r}"
+        what = f"{'metric' if runs.columns[i].metric else 'loss of'} {runs.columns[i].name!r}"
         raise InputError(
             f"mixture {runs.mixtures[n]!r} with seed {runs.seeds[s]} has no {what} at step {runs.step} that is a finite"
             " number: averages over different domains cannot be compared, so evaluate every run on the same ones."

@@ -142,7 +142,7 @@ def best_quantile(rivals: int, freedom: int) -> float:
         below = norm.cdf(points[:, None] + 2**0.5 * quantile * scales) ** rivals
         return float((weights @ below).mean()) - LEVEL
 
-    return float(brentq(covered, 0.0, 1000.0, xtol=1e-6))
+    return float(brentq(covered, 0.0, 1000.0, xtol=1e-6)) if rivals else 0.0  # all are one run
 
 
 def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
