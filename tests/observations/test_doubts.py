@@ -121,6 +121,27 @@ def test_a_loss_unlike_all_others_is_named() -> None:
     assert observations(odd.filter(pl.col("mixture").is_in(RUNS[:4])), mixed).remarks == ()  # too few to say
 
 
+def test_losses_that_other_evaluations_have_are_named_as_missing() -> None:
+    losses, mixed = tables(NAMES, NAMES)
+    for gone, words in (
+        (
+            [7],
+            "losses, row 6: mixture 'm0' has no loss on code at step 20, as others have (evaluations that lack one: 1): it",
+        ),
+        ([7, 8, 13], "on code, books at step 20, as others have (evaluations that lack one: 2): it counts as not"),
+    ):
+        (said,) = observations(losses.filter(~pl.int_range(pl.len()).is_in(gone)), mixed).remarks
+        assert words in said
+    early = losses.filter((pl.col("step") == 20) | (pl.col("mixture") != "m3"))
+    assert observations(early, mixed).remarks == ()  # a run without a whole evaluation lacks none of its losses
+    marked = losses.with_columns(metric=pl.col("domain") == "code").filter((pl.col("step") == 20) | ~pl.col("metric"))
+    assert observations(marked, mixed).remarks == ()  # metrics are of the last step
+    wide = losses.pivot(on="domain", index=["mixture", "step"], values="loss")
+    wide = wide.with_columns(web=pl.when(pl.int_range(pl.len()) == 2).then(None).otherwise("web"))
+    (said,) = observations(wide, mixed).remarks
+    assert said.startswith("losses, row 3: mixture 'm1' has no loss on web at step 10")
+
+
 @pytest.fixture
 def files(tmp_path) -> list[str]:
     """Flags of two tables of a known law, whose first row of mixtures has a slip."""

@@ -168,7 +168,7 @@ def test_an_empty_cell_is_a_loss_that_was_not_measured_and_is_said(tmp_path: Pat
     log = write(tmp_path, "log.csv", "id,step,web,code\na,5,3,2\na,6,2.9,\na,7,,1.8\nb,5,3.1,2.1\nb,6,,\n")
     losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id")
     assert losses.height == 6
-    said = "log.csv, line 3, 'web': next to this loss a has none of code at step 6, and 1 more evaluations lack one"
+    said = "losses.csv, line 4: mixture 'a' has no loss on code at step 6, as others have (evaluations that lack one: 2): it"
     assert said in capsys.readouterr().err
 
 

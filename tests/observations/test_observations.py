@@ -16,7 +16,7 @@ from bimix.observations.observations import (
     pools_of,
     proportions_of,
 )
-from bimix.tables import read_table
+from bimix.tables import read_table, read_tokens
 
 MIXTURES = pl.DataFrame(
     {"mixture": ["one", "one", "two", "two"], "domain": ["b", "a", "a", "b"], "proportion": [0.25, 0.75, 0.5, 0.5]}
@@ -67,6 +67,15 @@ def test_names_that_are_numbers_stay_names(tmp_path):
     (tmp_path / "m.csv").write_text(mixtures)
     observed = observations(read_table(tmp_path / "l.csv"), read_table(tmp_path / "m.csv"))
     assert observed.mixtures == ("001", "002") and observed.domains == ("7", "8")
+
+
+def test_token_counts_are_summed_over_shards_and_are_numbers(tmp_path):
+    table = tmp_path / "tokens.csv"
+    table.write_text("Domain,tokens\nweb,10\ncode,5\nweb,20\n")
+    assert read_tokens(table) == {"web": 30, "code": 5}
+    for cell, shown in (("many", "'many'"), ("", "None"), ("-1", "-1"), ("nan", "'nan'"), ("1e400", "inf")):
+        table.write_text(f"domain,tokens\nweb,10\ncode,{cell}\n")
+        refused(f"tokens.csv: the tokens of 'code' are {shown}: name a domain and a finite number", read_tokens, table)
 
 
 PAIR = pl.DataFrame(

@@ -1,5 +1,6 @@
 """Users' inputs to the law scripts: tables as csv, tsv or parquet, and JSON keyed by domain."""
 
+import codecs
 import csv
 import itertools
 import json
@@ -22,6 +23,8 @@ CALLED = ("run", "name", "experiment", "index", "model")
 # Columns that have a meaning here, in lower case.
 WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 SEPARATORS = (",", ";", "\t")
+# What stands above the header in files of spreadsheets and of other programs.
+ABOVE = re.compile(r'"?sep=|#|//')
 TEXTS = (".csv", ".tsv")
 # A parquet file of some kB may claim any number of rows.
 MOST_ROWS = 20_000_000
@@ -32,7 +35,8 @@ def read_table(path: Path | str) -> pl.DataFrame:
     comma, semicolon or tab in its header.
 
     Errors: no such file, another ending, a digest that differs, not a table of that kind, a line
-    that is not UTF-8, more than MOST_ROWS rows of parquet.
+    that is not UTF-8, what stands above the header, lines that end in CR alone, an open quote, more
+    than MOST_ROWS rows of parquet.
     """
     path = Path(path)
     if path.suffix not in (*TEXTS, ".parquet"):
@@ -53,7 +57,8 @@ def read_table(path: Path | str) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         check_utf8(path)
         _check_cells(path)
-        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {error}") from error
+        said = str(error).partition("\n")[0]  # polars' advice to programmers follows
+        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {said}") from error
 
 
 def is_text(name: str) -> bool:
@@ -71,24 +76,34 @@ def check_utf8(path: Path) -> None:
                 line.decode("utf-8")
             except UnicodeDecodeError as error:
                 shown = line[max(error.start - 20, 0) : error.start + 20].decode("latin-1").strip()
+                other = "UTF-16" if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "latin-1"
                 raise InputError(
-                    f"{path}, line {number} is not UTF-8 (near {shown!r}): save the table as UTF-8; it may be latin-1."
+                    f"{path}, line {number} is not UTF-8 (near {shown!r}): save the table as UTF-8; it may be {other}."
                 ) from error
 
 
 def _check_cells(path: Path) -> None:
-    """Errors: a line of a text file has more cells than the header, with its number."""
+    """Errors: a line of a text file has more cells than the header, or opens a quote that nothing
+    closes, with its number.
+    """
     if path.suffix not in TEXTS:
         return
     with path.open(encoding="utf-8-sig", newline="") as text:
-        rows = csv.reader(text, delimiter=_form(path)["separator"])
-        header = next(filter(None, rows), [])
-        for row in rows:
-            if len(row) > len(header):
-                raise InputError(
-                    f"{path}, line {rows.line_num} has {len(row)} cells, and the header {len(header)}: take out what is too"
-                    " much, quote a text with the separator in it, and write decimal points."
-                )
+        rows = csv.reader(text, delimiter=_form(path)["separator"], strict=True)
+        try:
+            header, begun = next(filter(None, rows), []), rows.line_num + 1
+            for row in rows:
+                if len(row) > len(header):
+                    raise InputError(
+                        f"{path}, line {begun} has {len(row)} cells, and the header {len(header)}: take out what is too"
+                        " much, quote a text with the separator in it, and write decimal points."
+                    )
+                begun = rows.line_num + 1
+        except csv.Error as error:
+            raise InputError(
+                f"{path}, line {begun}: a quote there is opened and not closed, or stands within a text: take it out, or"
+                " write it twice."
+            ) from error
 
 
 def called(columns: Sequence[str]) -> list[str]:
@@ -116,14 +131,26 @@ def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
 
 
 def _form(path: Path) -> dict:
-    """Polars' arguments for a text file: separator, decimal commas, columns of names. Errors: two
-    columns of one name, the second of which polars would rename.
+    """Polars' arguments for a text file: separator, decimal commas, columns of names. Errors: no
+    line, no header in the first, CR alone as its end, two columns of one name, the second of which
+    polars would rename.
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
     header = first[0] if first else ""
     if "\ufffd" in header:  # polars would read the letter for any that cannot be read
         check_utf8(path)
+    if not header:
+        raise InputError(f"{path} is empty: it needs a line with the names of the columns, and a line for each row.")
+    if ABOVE.match(header):
+        raise InputError(
+            f"{path}, line 1 is {header.strip()[:60]!r}: the first line must name the columns: delete what is above them."
+        )
+    if header.endswith("\r"):
+        raise InputError(
+            f"{path}, line 1 ends in a carriage return (CR) alone: save the table with line feeds, as csv for Windows or"
+            " Unix, not for the old Macintosh."
+        )
     separator = max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator), [])
     for name, times in Counter(filter(None, names)).most_common(1):
@@ -195,14 +222,23 @@ def read_numbers(path: Path | str) -> dict[str, float]:
 
 
 def read_tokens(path: Path | str) -> dict[str, float]:
-    """{domain: tokens} from JSON or a table with domain and tokens, as tokens/train.parquet."""
+    """{domain: tokens} from JSON or a table with domain and tokens, as tokens/train.parquet, which
+    has a row for each shard. Errors: no such column, a cell that is no finite number, 0 or more.
+    """
     if str(path).endswith(".json") or str(path).lstrip().startswith("{"):
         return read_numbers(path)
-    table = read_table(path)
+    table = renamed(read_table(path), str(path))
     for column in ("domain", "tokens"):
         if column not in table.columns:
             raise InputError(f"{path} has no column {column!r}: token counts need the columns domain and tokens.")
-    return dict(table.group_by("domain").agg(pl.col("tokens").sum()).iter_rows())
+    number = table["tokens"].cast(pl.Float64, strict=False)
+    bad = table.filter(~(number.is_finite() & (number >= 0)).fill_null(False) | pl.col("domain").is_null())
+    for row in bad.head(1).iter_rows(named=True):
+        raise InputError(
+            f"{path}: the tokens of {row['domain']!r} are {row['tokens']!r}: name a domain and a finite number, 0 or more."
+        )
+    counted = pl.col("tokens").cast(pl.Float64) if table["tokens"].dtype == pl.String else pl.col("tokens")
+    return dict(table.group_by("domain").agg(counted.sum()).iter_rows())
 
 
 def read_size(path: Path | str) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Checks for valid input that is probably wrong: misspelt names, perplexities, outliers."""
+"""Checks for valid input that is probably wrong: misspelt names, perplexities, gaps, outliers."""
 
 from collections.abc import Collection
 from itertools import combinations
@@ -7,7 +7,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.names import folded, is_slip
-from bimix.observations.tables import RUN, place
+from bimix.observations.tables import RUN, few, place
 
 # Nats per token: a uniform guess among 250,000 tokens has 12.4.
 MOST_NATS = 15.0
@@ -19,7 +19,7 @@ DEVIATIONS, TIMES, FEWEST = 8.0, 3.0, 5
 def check_meant(
     losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] = ()
 ) -> tuple[str, ...]:
-    """A remark on the largest outlier among the losses, if there is one.
+    """Remarks on losses that are missing, and on the largest outlier among them, if there are any.
 
     Errors: a loss above MOST_NATS, which is a perplexity or another unit; a domain with losses but
     no proportions, or the reverse, whose name may be a misspelling of another's; domains that
@@ -54,7 +54,20 @@ def check_meant(
             rarer = min(halves or [name, other], key=lambda one: len((mixed if one in mixed else measured)[one]))
             slip, right = (name, other) if rarer == name else (other, name)
             raise InputError(_sentence(slip, right, losses, shares, names))
-    return _unlike(losses, names[0])
+    return _missing(losses, names[0], run) + _unlike(losses, names[0])
+
+
+def _missing(losses: pl.DataFrame, name: str, key: list[str]) -> tuple[str, ...]:
+    """The first evaluation without a loss that others have, and their number; `key`: its columns."""
+    domains = losses["domain"].unique(maintain_order=True)
+    short = losses.filter(pl.len().over(key) < len(domains))
+    own = short.join(short[:1], on=key, how="semi")["domain"].to_list()
+    lacks, count = few(one for one in domains if one not in own), short.select(key).n_unique()
+    return tuple(
+        f"{place(name, row)}: mixture {row['mixture']!r} has no loss on {lacks} at step {row['step']}, as others have"
+        f" (evaluations that lack one: {count}): it counts as not measured."
+        for row in short.head(1).iter_rows(named=True)
+    )
 
 
 def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:

@@ -9,8 +9,8 @@ from bimix.observations.observations import Observations, joined, read_observati
 
 def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: bool = True) -> None:
     """Add the two tables, held-out tables and the prior, for `read_tables` and `read_held_out`."""
-    parser.add_argument("--losses", type=Path, required=True, help="tidy losses, parquet or csv")
-    parser.add_argument("--mixtures", type=Path, required=True, help="tidy mixtures, parquet or csv")
+    parser.add_argument("--losses", type=Path, required=True, help="mixture, step, domain, loss (nats): csv, parquet")
+    parser.add_argument("--mixtures", type=Path, required=True, help="mixture, domain, proportion: csv, parquet")
     if prior:
         add_priors(parser)
     if held_out:

@@ -56,8 +56,5 @@ def spread_of(groups: Groups, domains: Sequence[str]) -> np.ndarray | None:
 
 def written(groups: Groups, domains: Sequence[str]) -> dict:
     """The groups for the JSON of a fitted law; empty where no domains share one."""
-    return (
-        {"domain_groups": {name: list(one) for name, one in groups.items()}}
-        if spread_of(groups, domains) is not None
-        else {}
-    )
+    shared = spread_of(groups, domains) is not None
+    return {"domain_groups": {name: list(one) for name, one in groups.items()}} if shared else {}

@@ -12,7 +12,7 @@ import difflib
 import json
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +83,7 @@ def pattern(text: str, flag: str = "--pattern") -> Pattern:
 def as_loss(value: object, place: str) -> float:
     """The value as a loss. Errors: no number, not finite, or not above 0."""
     number = _as_number(value)
-    if number is None or not math.isfinite(number) or number <= 0:
+    if not 0 < number < math.inf:
         raise InputError(f"{place}: {value!r} is no loss: it must be a finite number above 0; {ERROR_RATE}.")
     return number
 
@@ -91,19 +91,17 @@ def as_loss(value: object, place: str) -> float:
 def as_step(value: object, place: str) -> int:
     """The value as a step. Errors: no whole number, or below 0."""
     number = _as_number(value)
-    if number is None or not math.isfinite(number) or number < 0 or number != int(number):
+    if not 0 <= number < math.inf or number != int(number):
         raise InputError(f"{place}: {value!r} is no training step: it must be a whole number.")
     return int(number)
 
 
-def _as_number(value: object) -> float | None:
-    """A number, or a text that is one, as float; else None."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
+def _as_number(value: object) -> float:
+    """A number, or a text that is one, as float; else NaN."""
     try:
-        return float(value)
-    except ValueError:
-        return None
+        return math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def losses_of(
@@ -248,7 +246,6 @@ def joined(
         remarks.append(f"Evaluated twice at a step, the {repeated} was taken: {few(twice)}.")
     if begun := sum(loss.step == 0 for loss in losses):
         remarks.append(f"{begun} losses at step 0, before any training, are left out.")
-    remarks += _unmeasured(kept)
     if not kept:
         raise InputError("the logs have no losses after step 0.")
     rows = [named[one.run] | {"step": one.step, "domain": one.domain, "loss": one.loss} for one in kept.values()]
@@ -262,21 +259,6 @@ def joined(
         remarks.append(f"Without losses: {few(untrained)}.")
     table = pl.DataFrame(rows).sort(list(rows[0]))
     return table, tidy.table, [*filter(None, [tidy.remark]), *remarks]
-
-
-def _unmeasured(kept: Mapping[tuple, Loss]) -> list[str]:
-    """A remark where evaluations lack a domain's loss; `kept`: by run, step and domain."""
-    domains, of = dict.fromkeys(key[-1] for key in kept), defaultdict(dict)
-    for key, loss in kept.items():
-        of[key[:-1]][key[-1]] = loss
-    found = [(run, own) for run, own in of.items() if len(own) < len(domains)]
-    if not found:
-        return []
-    (run, *_, step), own = found[0]
-    lacks = few(domain for domain in domains if domain not in own)
-    more = f", and {len(found) - 1} more evaluations lack one" if len(found) > 1 else ""
-    there = next(iter(own.values())).place
-    return [f"{there}: next to this loss {run} has none of {lacks} at step {step}{more}: it was not measured there."]
 
 
 def read_runs(path: Path) -> dict[str, dict]:

@@ -26,6 +26,7 @@ import polars as pl
 
 from bimix.digests import noted_digest
 from bimix.errors import InputError
+from bimix.names import meant
 from bimix.observations.doubts import check_meant
 from bimix.observations.groups import Groups, by_name, read_groups
 from bimix.observations.prior import read_gaps
@@ -159,9 +160,8 @@ def _checked(
     domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     losses = tidy_losses(losses, names[0], domains).table
     losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
-    shares = checked_proportions(typed(mixtures, names[1], ["mixture", "domain", "proportion"], ["pool"]), names[1])
+    shares = _shares(mixtures, names[1], "pool")
     check_amounts(losses, "parameters", names[0])
-    check_amounts(shares, "pool", names[1])
     if "parameters" in losses.columns or "pool" in shares.columns:
         check_amounts(losses, "tokens", names[0])
     sizes = losses["parameters"].n_unique() if "parameters" in losses.columns else 1
@@ -175,13 +175,20 @@ def _checked(
         row = unknown.row(0, named=True)
         raise InputError(
             f"{place(names[0], row)}: mixture {row['mixture']!r} has losses but no proportions in {names[1]}: "
-            "add its rows there or take its losses out."
+            f"{meant(row['mixture'], shares['mixture'].unique())}add its rows there or take its losses out."
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
     if allowed is None:
         return losses, shares, ()
     return losses, shares, check_meant(losses, shares, names, allowed)
+
+
+def _shares(mixtures: pl.DataFrame, name: str, *optional: str) -> pl.DataFrame:
+    """The typed and checked rows of tidy mixtures."""
+    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], [*optional]), name)
+    check_amounts(shares, "pool", name)
+    return shares
 
 
 def read_observations(
@@ -215,8 +222,7 @@ def proportions_of(
     """(names, proportions (n, m)) of a mixtures table in the order of `domains`. Errors: as in
     `observations`, and a positive proportion of a domain that is not in `domains`.
     """
-    mixtures = tidy_mixtures(mixtures, name).table
-    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], []), name)
+    shares = _shares(tidy_mixtures(mixtures, name).table, name)
     strange = shares.filter(~pl.col("domain").is_in(list(domains)) & (pl.col("proportion") > 0))
     if strange.height:
         row = strange.row(0, named=True)
@@ -238,13 +244,10 @@ def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
 
 def pools_of(mixtures: pl.DataFrame, domains: tuple[str, ...], name: str = "mixtures") -> list[dict[str, float]] | None:
     """Unique tokens of each domain by mixture (`proportions_of`); None without a column pool."""
-    mixtures = tidy_mixtures(mixtures, name).table
-    if "pool" not in mixtures.columns:
-        return None
-    shares = checked_proportions(typed(mixtures, name, ["mixture", "domain", "proportion"], ["pool"]), name)
-    check_amounts(shares, "pool", name)
+    shares = _shares(tidy_mixtures(mixtures, name).table, name, "pool")
     used = shares["mixture"].unique(maintain_order=True).to_list()
-    return [dict(zip(domains, row, strict=True)) for row in _pools_matrix(shares, used, list(domains)).tolist()]
+    pools = _pools_matrix(shares, used, list(domains))
+    return None if pools is None else [dict(zip(domains, row, strict=True)) for row in pools.tolist()]
 
 
 def joined(like: Observations, groups: list[Observations]) -> Observations | None:
@@ -258,9 +261,8 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
     rows: dict[tuple[str, float | None], tuple[Observations, int]] = {}
     sized = all(group.parameters is not None for group in groups)
     for group in groups:
-        strange = [name for name, own in zip(group.domains, group.proportions.T, strict=True) if own.any()]
-        strange = [name for name in strange if name not in like.domains]
-        if strange:
+        trained = np.array(group.domains)[group.proportions.any(axis=0)].tolist()
+        if strange := [name for name in trained if name not in like.domains]:
             raise InputError(f"held-out mixtures train on {strange[0]!r}, which no fitted mixture does.")
         for n, name in enumerate(group.mixtures):
             if name not in like.mixtures:
@@ -352,15 +354,9 @@ def _as_matrix(
     shares: pl.DataFrame, used: list[str], domains: list[str] | tuple[str, ...], column: str = "proportion"
 ) -> np.ndarray:
     """Proportions or another `column` (n, m) of the mixtures `used`; 0 where not listed."""
-    names = {name: n for n, name in enumerate(dict.fromkeys(used))}
-    matrix = np.zeros((len(names), len(domains)))
-    shares = shares.filter(pl.col("mixture").is_in(list(names)) & pl.col("domain").is_in(list(domains)))
-    rows = shares["mixture"].replace_strict(names, return_dtype=pl.Int64).to_numpy()
-    columns = (
-        shares["domain"].replace_strict({name: j for j, name in enumerate(domains)}, return_dtype=pl.Int64).to_numpy()
-    )
-    matrix[rows, columns] = shares[column].to_numpy()
-    return matrix[[names[name] for name in used]]
+    found = {(mixture, domain): one for mixture, domain, one in shares.select("mixture", "domain", column).iter_rows()}
+    matrix = [found.get((mixture, domain), 0.0) for mixture in used for domain in domains]
+    return np.array(matrix, dtype=float).reshape(len(used), len(domains))
 
 
 def _pools_matrix(shares: pl.DataFrame, used: list[str], domains: list[str]) -> np.ndarray | None:

@@ -53,9 +53,7 @@ def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
     for index, across in (("mixture", "domain"), ("domain", "mixture")):
         others = [column for column in columns if column not in (index, "")]  # "": row numbers
         if index in columns and others and "proportion" not in columns and across not in columns:
-            text = _not_numbers(table, others)
-            if text:
-                raise InputError(f"{name}: column {text[0]!r} holds no numbers: take it out, or write {MIXTURES}.")
+            _check_numbers(table, others, name, MIXTURES)
             tidy = table.unpivot(others, index=[index, ROW], variable_name=across, value_name="proportion")
             remark = f"{name} is read as a table of {index} and one column for each {across}: {few(others)}."
             return Tidy(tidy.drop_nulls("proportion").sort(ROW, maintain_order=True), remark)
@@ -75,15 +73,17 @@ def tidy_losses(table: pl.DataFrame, name: str, domains: Sequence[str]) -> Tidy:
         lacking = [column for column in ("mixture", "step", "domain", "loss") if column not in columns]
         if lacking:
             raise InputError(f"{name} has no column {lacking[0]!r} but {few(columns)}: it needs {LOSSES}; {SEPARATED}.")
+        if table.schema.get("metric", pl.Boolean) != pl.Boolean:
+            raise InputError(f"{name}: column 'metric' is true or false, of metrics and losses: call yours otherwise.")
         return Tidy(table)
     index = [column for column in ("mixture", "step", "seed", "tokens", "parameters") if column in columns]
     others = [column for column in columns if column not in index]
     found = _domains_in(others, domains)
-    if found is None or _not_numbers(table, others):
-        strange = (_not_numbers(table, others) or [one for one in others if one not in domains] or ["domain"])[0]
+    if found is None:
+        strange = (_texts(table, others) or [one for one in others if one not in domains] or ["domain"])[0]
         why = f"is no domain of the mixtures, which are {few(domains)}: {meant(strange, domains)}"
-        why = "holds no numbers: " if strange in (found or ()) else why
         raise InputError(f"{name}: column {strange!r} {why}take it out, or write {LOSSES}.")
+    _check_numbers(table, others, name, LOSSES)
     tidy = table.rename(found).unpivot(
         list(found.values()), index=[*index, ROW], variable_name="domain", value_name="loss"
     )
@@ -129,8 +129,20 @@ def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str
     return None
 
 
-def _not_numbers(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:
+def _texts(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:
     return [column for column in columns if not table[column].dtype.is_numeric()]
+
+
+def _check_numbers(table: pl.DataFrame, columns: Sequence[str], name: str, form: str) -> None:
+    """Errors: a column without numbers, or a cell that is none among numbers."""
+    for column in _texts(table, columns):
+        cells = table.drop_nulls(column)
+        number = cells[column].cast(pl.String).cast(pl.Float64, strict=False)
+        wrong = cells.filter(number.is_null() | number.is_nan())
+        if wrong.height == cells.height:
+            raise InputError(f"{name}: column {column!r} holds no numbers: take it out, or write {form}.")
+        row = wrong.row(0, named=True)
+        raise InputError(f"{place(name, row)}: {column} is {row[column]!r}: it must be a number, or empty for none.")
 
 
 def few(names: Iterable[str]) -> str:
@@ -143,15 +155,16 @@ def typed(table: pl.DataFrame, name: str, columns: list[str], optional: list[str
     """The named columns with the types of TYPES, and `row`. Errors: other types."""
     optional = [column for column in optional if column in table.columns]
     table = table.select(pl.col(ROW).alias("row"), *columns, *optional)
-    for column in columns:
-        cast = table[column].cast(TYPES[column], strict=False)
+    for column in [*columns, *(one for one in optional if one == "seed")]:
+        cast = table[column].cast(TYPES.get(column, table.schema[column]), strict=False)
         wrong = cast.is_null()
         if column == "step":
             wrong |= table[column].cast(pl.Float64, strict=False) != cast
         if wrong.any():
             row = table.filter(wrong).row(0, named=True)
-            kind = {"step": "a whole number", "loss": "a number", "proportion": "a number"}.get(column, "a name")
-            raise InputError(f"{place(name, row)}: {column} is {row[column]!r}: it must be {kind}.")
+            kind = {"step": "a whole number", "mixture": "a name", "domain": "a name"}.get(column, "a number")
+            found = "empty" if row[column] is None else repr(row[column])
+            raise InputError(f"{place(name, row)}: {column} is {found}: it must be {kind}.")
         table = table.with_columns(cast)
     return table
 
