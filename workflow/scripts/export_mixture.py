@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--mixture", type=Path, required=True, help="JSON, or a table of domain and proportion")
     parser.add_argument("--name", help="the mixture's, in a table of several")
     parser.add_argument("--data", type=Path, required=True, help="JSON of the files of each domain")
-    parser.add_argument("--format", required=True, choices=list(FORMATS))
+    parser.add_argument("--format", required=True, choices=list(FORMATS), help="of which stack")
     parser.add_argument(
         "--tokens",
         nargs="?",
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--run-tokens", nargs="?", type=float, help="tokens that the run trains on, for epochs")
     parser.add_argument("--run-steps", nargs="?", type=int, help="updates of the run, for where stages begin")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="the configuration to write")
     options = parser.parse_args(argv)
 
     ending = FORMATS[options.format].ending

@@ -25,7 +25,7 @@ from bimix.training.provenance import FITTING, code
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--law", required=True, choices=list(LAWS))
+    parser.add_argument("--law", required=True, choices=list(LAWS), help="what is fitted")
     add_tables(parser)
     parser.add_argument(
         "--asked",

@@ -27,8 +27,8 @@ def main(argv: list[str] | None = None) -> None:
         help='a folder of results, or {"losses": F, "mixtures": F}, JSON')  # fmt: skip
     parser.add_argument("--model", help="whose runs are reused, where a folder has several models")
     parser.add_argument("--map", default="{}", help="{old domain: new one, or {new one: share of text}}, JSON or file")
-    parser.add_argument("--out-losses", type=Path)
-    parser.add_argument("--out-mixtures", type=Path)
+    parser.add_argument("--out-losses", type=Path, help="to write: losses of all runs, csv or parquet")
+    parser.add_argument("--out-mixtures", type=Path, help="to write: mixtures of all runs, csv or parquet")
     parser.add_argument("--report", type=Path, nargs="?", help="to write: files, digests and remarks of each source")
     options = parser.parse_args(argv)
     if (options.losses is None) != (options.mixtures is None):
