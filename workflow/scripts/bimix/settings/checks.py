@@ -56,7 +56,7 @@ OF_LOSSES: tuple[Check, ...] = (
     (mixtures.check_tables, "observations/losses observations/mixtures ?observations"),  # first: it says the domains
     (mixtures.check_first, "compare/mixtures"),
     (mixtures.check_metrics, "observations/metrics optimum /laws"),
-    (mixtures.check_epochs, "optimum/max_epochs ?observations"),
+    (mixtures.check_tokens, "optimum/max_epochs ?observations"),
 )
 # A key at fault where one of the others stands, too, and why.
 APART = (

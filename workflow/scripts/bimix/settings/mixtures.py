@@ -12,7 +12,7 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named
 from bimix.plan.dataset import evaluations, one_size
-from bimix.plan.sources import BEST, GROUP, counts_runs, search_names, search_runs
+from bimix.plan.sources import BEST, GROUP, search_names, search_runs
 from bimix.settings.complete import mixture_lists, unsearched
 from bimix.settings.models import SUM_TOLERANCE, Faults
 from bimix.settings.scope import Scope
@@ -21,7 +21,6 @@ from bimix.settings.text import file_fault, unmeasured
 SHARES = 1e-6  # by which shares of stages may miss 1
 LONGEST = 100  # letters of the models' names together, which become part of paths
 ONE_RUN = "it has one mixture; a law needs the losses of two or more."
-NO_TOKENS = "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there are."
 
 
 def check_swarms(scope: Scope) -> Faults:
@@ -46,8 +45,6 @@ def check_search(scope: Scope) -> Faults:
         if own and re.fullmatch(r"swarm_\d+", name):
             sentence = f"runs of the swarm have their own {own} under `swarm/training`, and a search's runs those of"
             yield ("search", "start", number), f"{sentence} {block.swarm.model}: they cannot be compared."
-    if counts_runs(search.budget) and search.budget <= start:
-        yield "search/budget", f"{search.budget:g} runs in all are spent by the {start} of `start`: allow more."
     if start < (least := law.least_runs(len(block.domains or ())) if law.refuses_few else 2):
         yield "search/start", f"a first round by the law {search.law} needs {least} mixtures at least, not {start}."
     if optimum.models is not None and not law.over_sizes:
@@ -351,9 +348,11 @@ def check_metrics(scope: Scope) -> Faults:
                 yield key, f"{sentence} such as transfer."
 
 
-def check_epochs(scope: Scope) -> Faults:
+def check_tokens(scope: Scope) -> Faults:
+    """Epochs of domains whose tokens are not known."""
     if not scope.block.observations.tokens:
-        yield "optimum/max_epochs", NO_TOKENS
+        sentence = "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there"
+        yield "optimum/max_epochs", f"{sentence} are."
 
 
 def check_tables(scope: Scope) -> Faults:

@@ -19,7 +19,7 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.names import meant, shown
 from bimix.plan.dataset import LAUNCHED
-from bimix.plan.sources import SOURCES
+from bimix.plan.sources import SOURCES, counts_runs
 from bimix.settings.files import name_fault
 
 T, U = TypeVar("T"), TypeVar("U")
@@ -418,6 +418,10 @@ class SearchOfText(Search):
         "by `rounds`",
         "a number of runs below 1,000,000, FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
     )
+
+    def faults(self) -> Faults:
+        if counts_runs(self.budget) and self.budget <= len(self.start):
+            yield "budget", f"{self.budget:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
 
 
 class TaskOfQuestions(Block):
