@@ -135,18 +135,6 @@ def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> Non
     assert done.returncode != 0 and "No rule to produce results/own/mixtures/m1x.json" in done.stdout + done.stderr
 
 
-def test_epochs_need_the_tokens_there_are(workplace: Path) -> None:
-    tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "tokens": "tokens.csv"}
-    changed(workplace, observations=tables, optimum={"group": "fitted", "step": 8000, "max_epochs": 2})
-    (workplace / "tokens.csv").write_text("domain,tokens\ncode & co,3000\nweb,9000\n")
-    with_tokens = pl.read_csv(workplace / "losses.csv").with_columns(tokens=pl.col("step"))
-    with_tokens.write_csv(workplace / "losses.csv")
-    done = call(workplace, "results/own/mixtures/bimix.json")
-    assert not done.returncode, done.stdout + done.stderr
-    mixture = json.loads((workplace / "results/own/mixtures/bimix.json").read_text())
-    assert mixture["code & co"] <= 2 * 3000 / 8000 + 1e-12
-
-
 def test_rules_by_hand_that_nobody_ran_are_written_and_those_that_were_are_taken(workplace: Path) -> None:
     own = changed(workplace, optimum={"group": "fitted", "step": 8000, "weights": {"code & co": 1}})["datasets"]["own"]
     targets = [f"results/own/mixtures/{name}.json" for name in ("wanted_2", "wanted_4_uniform", "wanted_2_kin", "m0")]
