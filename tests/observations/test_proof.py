@@ -139,3 +139,10 @@ def test_the_first_page_gives_the_registered_answers() -> None:
     assert len(chosen) == 4
     steps = [f"{100 * chosen['steps'].min():.0f}", f"{100 * chosen['steps'].max():.0f}"]
     assert f"needs {steps[0]} to {steps[1]} % of the steps" in told
+    rival = answer_questions.secondary(proof).row(
+        by_predicate=pl.col("question").str.contains("best rival"), named=True
+    )
+    mean, least, most = (-100 * np.expm1(rival[key]) for key in ("value", "upper", "lower"))
+    assert f"level with it ({mean:.2f} %, {least:.2f} to {most:.2f})" in told and least < 0 < most
+    found, rivals = (answer_questions.by_mixture(proof).filter(role=role)["flops"] for role in ("I", "rival"))
+    assert 5.5 < (rivals / found).min() and (rivals / found).max() < 6.5 and "six times the price" in told
