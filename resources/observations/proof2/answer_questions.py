@@ -4,8 +4,8 @@ python resources/observations/proof2/answer_questions.py [--folder F] [--figure 
 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
 rounds.csv -> answers/*.csv beside them, each a table of docs/proof.md: primary, secondary, mixtures
-(each triple's, with price, gain and what the other domains lose; the page has the chosen ones and three
-rivals), plain, larger. With --page, these tables and the sentences made of them between the page's marks.
+(each triple's, with price, gain and what the other domains lose; the page has the chosen ones and one shot
+of `transfer`), plain, larger. With --page, these tables and the sentences made of them between the page's marks.
 Blocks that have not ended are left out.
 """
 
@@ -422,7 +422,7 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 
 def view_mixtures(table: pl.DataFrame) -> str:
     heads = ["mixture", "role", "seeds", "FLOPs", "minutes", "the others", "I", "II", "steps"]
-    rows, shown = [], pl.col("mixture").str.contains("_(transfer|mariner|bimix_4)$") | (pl.col("role") != "")
+    rows, shown = [], pl.col("mixture").str.ends_with("_transfer") | (pl.col("role") != "")
     for row in table.filter(shown).iter_rows(named=True):
         cells = [percent(row[name]) for name in ("others", "I", "II")]
         cost = [f"{row['flops']:.2g}", f"{row['minutes']:.0f}"] if row["flops"] else ["0", "0"]
