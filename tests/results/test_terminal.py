@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.results.terminal import Lines, install
+from bimix.results.terminal import Lines, install, names_cores
 
 CALL = """
 import functools, sys
@@ -91,6 +91,18 @@ def test_a_dry_run_is_a_table_of_rules_and_a_missing_file_a_sentence(tmp_path: P
     assert lines[-1].startswith("This was a dry-run") and not [line for line in lines if line.startswith("rule ")]
     assert call(tmp_path, "-n", "out/x/y.md")[-1] == "near out/x/y.md"
     assert call(tmp_path, "-n", "results/wrong.losses")[-1] == "near results/wrong.json"
+
+
+def test_a_dry_run_that_names_no_cores_is_told_from_one_that_does() -> None:
+    for words, named in (
+        ("-n", False),
+        ("-n -j 1 --configfile c.yaml -C run=demo results/demo/c.csv", False),
+        ("-n --cores 1", True),
+        ("--cores=all -n", True),
+        ("-nc1", True),
+        ("-n -c 2", True),
+    ):
+        assert names_cores(words.split()) is named
 
 
 class Terminal:

@@ -103,6 +103,7 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     assert minutes > 3
     said = ladder.foreseen(config, [("pretrain_model", "d", "m")] * 3, 90, 2)
     assert said == f"about {minutes} min on 2 idle cores, {costs.storage_gb:.2g} GB of weights and checkpoints"
+    assert " min on 1 idle core, " in ladder.foreseen(config, [("pretrain_model", "d", "m")] * 3, 90, 1)
     said = ladder.foreseen(config, [("pretrain_model", "d", "g")], 0, 2)
     assert said.startswith(f"{costs.hours_per_run:.3g} GPU hours, ") and "min" not in said
     for rule in ("run_trainer", "train_swarm", "train_doremi"):  # each of many or other updates

@@ -1,7 +1,6 @@
 # What the terminal shows of a call: a line for each finished job instead of Snakemake's
 # paragraphs, which stay in .snakemake/log.
 import collections
-import re
 
 from bimix.plan.targets import nearest
 from bimix.results import terminal
@@ -28,8 +27,7 @@ def took():
         if job.rule.name in terminal.TRAININGS
     ]
     cores = workflow.resource_settings.cores  # none where jobs run elsewhere
-    given = any(re.match("--cores|-[A-Za-z]*c", word) for word in sys.argv[1:])
-    if workflow.output_settings.dryrun and not given:  # Snakemake takes 1
+    if workflow.output_settings.dryrun and not terminal.names_cores(sys.argv[1:]):
         cores = len(os.sched_getaffinity(0))
     return foreseen(config, runs, len(jobs) - len(runs), cores) if cores else ""
 

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
@@ -110,6 +110,11 @@ class Lines(logging.Filter):
         how = "STOPPED" if INTERRUPTED.search(said) else "FAILED"
         self.failed[job] = f"{how} {job}" + (f": {', '.join(logs)}" if logs else "") + (f"\n  {said}" if said else "")
         return self.failed[job]
+
+
+def names_cores(words: Iterable[str]) -> bool:
+    """Whether a call of Snakemake names its cores; a dry run that does not has one."""
+    return any(re.match("--cores|-[A-Za-z]*c", word) for word in words)
 
 
 def busy() -> list[str]:
