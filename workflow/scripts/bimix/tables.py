@@ -175,7 +175,7 @@ def read_json(path: Path | str) -> dict:
         raise InputError(f"{path} is not valid JSON: {error}") from error
 
 
-def parsed_json(text: str, name: str) -> dict:
+def parsed_json(text: str | bytes, name: str) -> dict:
     """The JSON object in a text called `name`. Errors: no JSON object, a key twice, too deep."""
     try:
         # Python refuses a number of thousands of digits; read as infinite, its key is reported

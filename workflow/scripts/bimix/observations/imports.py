@@ -9,7 +9,6 @@ a folder             event files of TensorBoard; of a run, or of all the runs be
 """
 
 import difflib
-import json
 import math
 import re
 from collections import Counter
@@ -23,7 +22,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.observations.metrics import ERROR_RATE, check_lower
 from bimix.observations.tables import ROW, check_amounts, few, numbered, place, read_mixtures
-from bimix.tables import read_json, read_table
+from bimix.tables import parsed_json, read_json, read_table
 
 HOLE = "{domain}"
 STEPS = ("step", "_step", "Step")  # what tools call the column of the steps
@@ -124,6 +123,8 @@ def losses_of(
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     rows = list(_events(path) if path.is_dir() else _rows(path))
+    if not rows:
+        raise InputError(f"{path} has no evaluation: no row, entry or scalar.")
     columns = list(dict.fromkeys(name for row in rows for name in row.cells if name != ROW))
     steps = [name for name in STEPS if name in columns] if step is None else [step]
     step = next(iter(steps), STEPS[0])
@@ -177,13 +178,7 @@ def _rows(path: Path) -> Iterator[Row]:
     elif path.suffix == ".jsonl":
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                try:
-                    cells = json.loads(line)
-                except ValueError as error:
-                    raise InputError(f"{path}, line {number}: this is not valid JSON: {error}") from error
-                if not isinstance(cells, dict):
-                    raise InputError(f"{path}, line {number}: this is no JSON object.")
-                yield Row(path.stem, f"{path}, line {number}", cells)
+                yield Row(path.stem, f"{path}, line {number}", parsed_json(line, f"{path}, line {number}"))
     else:
         table = numbered(read_table(path), str(path))
         yield from (Row(path.stem, place(str(path), cells), cells) for cells in table.iter_rows(named=True))
