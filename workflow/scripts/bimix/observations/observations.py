@@ -159,7 +159,8 @@ def _checked(
     mixtures = tidy_mixtures(mixtures, names[1]).table
     domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     losses = tidy_losses(losses, names[0], domains).table
-    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
+    further = ["tokens", "seed", "parameters", "metric", "source"]
+    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], further)
     shares = _shares(mixtures, names[1], "pool")
     check_amounts(losses, "parameters", names[0])
     if "parameters" in losses.columns or "pool" in shares.columns:
