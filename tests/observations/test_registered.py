@@ -12,6 +12,7 @@ from scipy.stats import t as student
 FOLDER = Path(__file__).parents[2] / "resources" / "observations" / "proof2"
 sys.path.insert(0, str(FOLDER))
 import answer_questions  # noqa: E402
+import train  # noqa: E402
 
 PLAN = answer_questions.PLAN
 DOMAINS = [f"d{number:02}" for number in range(22)]
@@ -59,6 +60,19 @@ def made(tmp_path_factory) -> Path:
     rounds = [(f"{name}_{search}", 3, f"{name}_{search}_round3", 4.7) for name in TRIPLES for search in ("I", "II")]
     pl.DataFrame(rounds, ["search", "round", "mixture", "promised"], orient="row").write_csv(folder / "rounds.csv")
     return folder
+
+
+def test_what_the_tables_have_is_not_trained_again(made, monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(train, "HERE", made)
+    monkeypatch.setattr(train, "snakemake", lambda *targets: asked.extend(map(str, targets)))
+    train.train("tiny", ["t1_8", "t1_9"])
+    train.train("tiny", ["t1_8"], [2, 3, 4])
+    train.train("larger", ["t1_8"])
+    ends = ("tiny/t1_9", "tiny/t1_8@4", "larger/t1_8")
+    assert asked == [f"results/proof2/runs/{end}/losses.parquet" for end in ends]
+    assert train.triple_block("t1", list(TRIPLES["t1"])) == json.loads((made / "t1_answers.json").read_text())
+    assert len(asked) == 3
 
 
 def test_the_primary_answer_is_the_registered_one_and_fewer_triples_decide_nothing(made, tmp_path):

@@ -6,8 +6,9 @@ registration.yaml, results/proof2/ -> mixtures/{mixture}.csv beside this file (e
 is decided, and never changed after that), results/proof2/runs/, and the tables of
 ../proof/collect_runs.py beside this file
 
-Call it in a clone of the project, with pile22/ there. HASH is the commit of registration.yaml alone:
-it draws the triples. With --triples only their part of block B is trained, as in a second clone on
+Call it in a clone of the project, with pile22/ there. Runs in the tables beside this file are not
+trained again, so a clone without results goes on where these end. HASH is the commit of
+registration.yaml alone: it draws the triples. With --triples only their part of block B is trained, as in a second clone on
 another core: copy its runs, mixtures and what it decided over to the first clone.
 """
 
@@ -61,8 +62,10 @@ def main() -> None:
 
 def swarm() -> None:
     """Block A: 64 draws, and what needs no triple: the entropies, the reference, the rules."""
-    names = PLAN["blocks"]["A"]["also"]
-    snakemake(RESULTS / "losses/tiny/swarm.parquet", RESULTS / "cross_entropy.csv", *(runs("tiny", names)))
+    drawn = [] if all(kept("tiny", name, FIRST) for name in swarm_names()) else [RESULTS / "losses/tiny/swarm.parquet"]
+    names = [name for name in PLAN["blocks"]["A"]["also"] if not kept("tiny", name, FIRST)]
+    reference = RESULTS / f"mixtures/{PLAN['reference']}.json"
+    snakemake(*drawn, RESULTS / "cross_entropy.csv", reference, *runs("tiny", names))
 
 
 def draw_triples(commit: str) -> dict[str, list[str]]:
@@ -82,6 +85,9 @@ def draw_triples(commit: str) -> dict[str, list[str]]:
 
 def triple_block(name: str, wanted: list[str]) -> dict[str, str]:
     """Block B of a triple: {"hand_I": best rule by hand, "I": answer, ..., "rival": best rival}."""
+    path = HERE / f"{name}_answers.json"
+    if path.is_file() and "rival" in read_json(path):
+        return read_json(path)
     objectives = {"I": weights_of(wanted, 1.0), "II": weights_of(wanted, PLAN["objectives"]["II"]["wanted"])}
     hand = [f"{name}_{rule}" for rule in PLAN["blocks"]["B"]["by_hand"]]
     for mixture in hand:
@@ -97,12 +103,14 @@ def triple_block(name: str, wanted: list[str]) -> dict[str, str]:
     train("tiny", rivals)
     answers["rival"] = lowest(rivals, objectives["I"])
     train("tiny", sorted(set(answers.values())), FRESH)
-    write_json(HERE / f"{name}_answers.json", answers)
+    write_json(path, answers)
     return answers
 
 
 def plain_block() -> None:
     """Block C: all domains weigh the same."""
+    if (HERE / "c_answers.json").is_file():
+        return
     block, weights = PLAN["blocks"]["C"], {}
     rivals = [f"c_{rival}" for rival in block["rivals"]]
     for rival in rivals:
@@ -220,7 +228,11 @@ def weights_of(wanted: list[str], part: float) -> dict[str, float]:
 
 
 def collect() -> None:
-    """The tables of all finished runs, and what rounds promised, beside this file."""
+    """The tables of all finished runs, and what rounds promised, beside this file; rows of runs that
+    are not among the results stay as they are.
+    """
+    if not [*RESULTS.glob("runs/*/*/run.json"), *RESULTS.glob("swarm/*/state/*/*/run.json")]:
+        return
     subprocess.run([sys.executable, HERE.parent / "proof/collect_runs.py", RESULTS, "--out", HERE], check=True)
     rows = []
     for path in sorted((RESULTS / "decided").glob("*_*.report.json")):
@@ -232,7 +244,11 @@ def collect() -> None:
         ]
     if rows:
         names = ["search", "round", "mixture", "promised", "deviation", "expected_gain"]
-        write_table(pl.DataFrame(rows, names, orient="row"), HERE / "rounds.csv")
+        table, path = pl.DataFrame(rows, names, orient="row"), HERE / "rounds.csv"
+        if path.is_file():
+            earlier = pl.read_csv(path, schema=table.schema)
+            table = pl.concat([table, earlier.join(table, on=["search", "round"], how="anti")])
+        write_table(table.sort("search", "round"), path)
 
 
 def tables(name: str, mixtures: list[str]) -> tuple[Path, Path]:
@@ -268,7 +284,16 @@ def swarm_names() -> list[str]:
 
 def train(model: str, mixtures: list[str], seeds: list[int] | None = None) -> None:
     """Train mixtures, with the first seed unless others are named, and collect the tables."""
-    snakemake(*(path for seed in seeds or [FIRST] for path in runs(model, mixtures, seed)))
+    for seed in seeds or [FIRST]:
+        if left := [mixture for mixture in mixtures if not kept(model, mixture, seed)]:
+            snakemake(*runs(model, left, seed))
+
+
+def kept(model: str, mixture: str, seed: int) -> bool:
+    """Whether the tables beside this file have a whole run."""
+    path = HERE / f"{model}.csv"
+    ends = {"mixture": mixture, "seed": seed, "step": PLAN["runs"][model]["steps"]}
+    return path.is_file() and len(read_table(path).filter(**ends)) > 0
 
 
 def runs(model: str, mixtures: list[str], seed: int = 0) -> list[Path]:
