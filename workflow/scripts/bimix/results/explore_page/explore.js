@@ -12,7 +12,7 @@ const make = (tag, properties = {}, ...inside) => {
   return made;
 };
 const percent = (value, digits = 2) => `${(100 * value).toFixed(digits)} %`;
-const change = value => `${value > 0 ? "+" : value < 0 ? "−" : ""}${percent(Math.abs(value))}`;
+const change = value => `${value > 0 ? "+" : value < 0 ? "−" : ""}${percent(Math.abs(value))}`.replace(" ", "\u00a0");
 
 const state = {
   law: DATA.laws[0],
