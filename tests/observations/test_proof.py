@@ -93,6 +93,8 @@ def test_the_first_page_gives_the_registered_answers() -> None:
         by_predicate=pl.col("question").str.contains("best rival"), named=True
     )
     mean, least, most = (-100 * np.expm1(rival[key]) for key in ("value", "upper", "lower"))
+    plain = answer_questions.plain(proof).filter(pl.col("mixture") != "uniform")
+    assert (plain["upper"] > 0).all() and "For the plain mean of all nothing beats equal shares" in told
     assert f"level with it ({mean:.2f} %, {least:.2f} to {most:.2f})" in told and least < 0 < most
     found, rivals = (answer_questions.by_mixture(proof).filter(role=role)["flops"] for role in ("I", "rival"))
     assert (rivals / found).min() > 5.5 and (rivals / found).max() < 6.5 and "six times the price" in told

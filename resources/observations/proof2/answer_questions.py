@@ -456,8 +456,10 @@ def view_secondary(table: pl.DataFrame) -> str:
 
 
 def view_plain(table: pl.DataFrame) -> str:
+    """Without the rounds that were not the answer."""
+    shown = table.filter((pl.col("role") != "") | ~pl.col("mixture").str.contains("_round"))
     rows = [
-        [f"`{row['mixture']}`", row["role"], str(row["seeds"]), between(row)] for row in table.iter_rows(named=True)
+        [f"`{row['mixture']}`", row["role"], str(row["seeds"]), between(row)] for row in shown.iter_rows(named=True)
     ]
     return markdown(["mixture", "role", "seeds", "plain mean, to uniform"], rows)
 
