@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,3 +137,22 @@ def test_the_page_is_made_again_between_its_marks(made, tmp_path, monkeypatch):
     assert "<svg" in figure.read_text() and (made / "answers" / "mixtures.csv").is_file()
     answer_questions.main()
     assert page.read_text() == text
+
+
+def test_bounds_that_carry_are_asked_of_the_larger_model() -> None:
+    """Where the larger model's log effects are 1.3 times the proxies', that is what is measured, and
+    allowing for growth breaks fewer bounds than the law alone.
+    """
+    kept = answer_questions.read_proof(FOLDER)
+    roles = kept.chosen["t1"]
+    own = sorted({"published_baseline", *(roles[role] for role in ("I", "II", "hand_I", "hand_II"))})
+    small = kept.losses["tiny"].filter(pl.col("mixture").is_in(own), pl.col("seed") == 1)
+    level = pl.col("loss").filter(pl.col("mixture") == "published_baseline").first().over("domain")
+    large = small.with_columns(loss=0.9 * level * (pl.col("loss") / level) ** 1.3)
+    grown = answer_questions.bounds(replace(kept, losses={"tiny": small, "larger": large}))
+    assert grown["measured"].to_list() == pytest.approx([1.3] * 3, abs=1e-9)
+    foretold, broken = grown["foretold"].to_list(), grown["broken"].to_list()
+    assert foretold == sorted(foretold, reverse=True) and 0 < foretold[-1] <= foretold[0] <= 4 * 22
+    assert broken[0] > broken[-1]
+    rises = (pl.col("loss") / level - 1.05).filter(pl.col("mixture") != "published_baseline")
+    assert grown["worst"][0] <= large.select(rises.max()).item() + 1e-9

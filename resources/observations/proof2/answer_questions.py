@@ -5,7 +5,7 @@ python resources/observations/proof2/answer_questions.py [--folder F] [--figure 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
 rounds.csv -> answers/*.csv beside them, each a table of docs/proof.md: primary, secondary, mixtures
 (each triple's, with price, gain and what the other domains lose; the page has the chosen ones and one shot
-of `transfer`), plain, larger. With --page, these tables and the sentences made of them between the page's marks.
+of `transfer`), plain, larger, bounds. With --page, these tables and the sentences made of them between the page's marks.
 Blocks that have not ended are left out.
 """
 
@@ -24,6 +24,9 @@ from scipy.stats import spearmanr, t
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "workflow" / "scripts"))
 
 from bimix.judge.noise import Noise, levels
+from bimix.laws import fitted as laws
+from bimix.observations.observations import observations
+from bimix.optimum.objective import Objective, growth
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 
@@ -32,6 +35,7 @@ PLAN = yaml.safe_load((HERE / "registration.yaml").read_text(encoding="utf-8"))
 REFERENCE, FIRST, FRESH = PLAN["reference"], PLAN["seeds"]["first"], PLAN["seeds"]["fresh"]
 WORTH = -0.01  # of the decision rule: the least mean of D at which a search pays
 LEVEL = 0.95  # one-sided
+MARGIN, VOCABULARY = 0.05, 4096  # of the bounds on each domain's loss; the tokenizer's ids
 MARK = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -55,12 +59,13 @@ def main() -> None:
 
 @dataclass(frozen=True)
 class Proof:
-    """The kept tables: `losses` {model: mixture, seed, domain, loss at the last step}, `curves` of the
-    proxies at all steps, `costs` (model, mixture, seed, flops, seconds), `rounds` (search, round,
+    """The kept tables: `losses` {model: mixture, seed, domain, loss at the last step}, `shares` of the
+    proxies' mixtures (None: not there), `curves` of the proxies at all steps, `costs` (model, mixture, seed, flops, seconds), `rounds` (search, round,
     mixture, promised), and for each triple whose searches have ended its domains and what was chosen.
     """
 
     losses: dict[str, pl.DataFrame]
+    shares: pl.DataFrame | None
     curves: pl.DataFrame
     costs: pl.DataFrame
     rounds: pl.DataFrame
@@ -97,12 +102,18 @@ class Proof:
     def domains(self) -> list[str]:
         return sorted(self.losses["tiny"]["domain"].unique())
 
-    def noise(self, weights: dict[str, float] | None) -> tuple[list[str], np.ndarray, Noise | None]:
-        """Names of all proxies, their log objectives without the effects of seeds, and the noise."""
-        own = self.objective("tiny", weights)
+    def noise(self, weights: dict[str, float] | None, model="tiny") -> tuple[list[str], np.ndarray, Noise | None]:
+        """Names of all runs of a model, their log objectives without the effects of seeds, and the noise."""
+        own = self.objective(model, weights)
         seeds = sorted({seed for runs in own.values() for seed in runs})
         values = np.array([[runs.get(seed, np.nan) for seed in seeds] for runs in own.values()])
         return list(own), *levels(values)
+
+    def effects(self, model: str, weights: dict[str, float], mixtures: list[str]) -> list[float]:
+        """The log objectives of some mixtures over the reference's, without the effects of seeds."""
+        names, values, _ = self.noise(weights, model)
+        level = dict(zip(names, values.tolist(), strict=True))
+        return [level[name] - level[REFERENCE] for name in mixtures]
 
 
 def read_proof(folder: Path) -> Proof:
@@ -123,8 +134,10 @@ def read_proof(folder: Path) -> Proof:
     rounds = pl.DataFrame(schema={"search": pl.String, "round": pl.Int64, "mixture": pl.String, "promised": pl.Float64})
     if (folder / "rounds.csv").is_file():
         rounds = read_table(folder / "rounds.csv")
+    shares = read_table(folder / "tiny_mixtures.csv") if (folder / "tiny_mixtures.csv").is_file() else None
     ended = {name: tuple(domains) for name, domains in triples.items() if name in chosen}
-    return Proof(losses, read_table(folder / "tiny.csv"), read_table(folder / "runs.csv"), rounds, ended, chosen)
+    curves, costs = read_table(folder / "tiny.csv"), read_table(folder / "runs.csv")
+    return Proof(losses, shares, curves, costs, rounds, ended, chosen)
 
 
 def answers(proof: Proof) -> dict[str, pl.DataFrame]:
@@ -134,6 +147,8 @@ def answers(proof: Proof) -> dict[str, pl.DataFrame]:
         tables["plain"] = plain(proof)
     if "larger" in proof.losses and proof.triples and larger_has_ended(proof):
         tables["larger"] = larger(proof)
+        if proof.shares is not None:
+            tables["bounds"] = bounds(proof)
     return {name: table for name, table in tables.items() if len(table)}
 
 
@@ -318,23 +333,48 @@ def larger_has_ended(proof: Proof) -> bool:
 
 def larger(proof: Proof) -> pl.DataFrame:
     """Block D: mixture, seeds, both objectives in logs over the reference at the larger model and at the
-    proxies, means over seeds; Spearman's correlation of both sizes in every row.
+    proxies, without the effects of seeds; Spearman's correlation of both sizes in every row.
     """
-    triple = next(iter(proof.triples))
-    names = sorted(proof.objective("larger", None))
-    columns: dict[str, list] = {
-        "mixture": names,
-        "seeds": [len(proof.objective("larger", None)[name]) for name in names],
-    }
+    triple, runs = next(iter(proof.triples)), proof.objective("larger", None)
+    names = sorted(runs)
+    columns: dict[str, list] = {"mixture": names, "seeds": [len(runs[name]) for name in names]}
     for objective in PLAN["objectives"]:
-        weights = proof.weights(triple, objective)
         for model in ("larger", "tiny"):
-            own = proof.objective(model, weights, names)
-            mean = {name: np.mean(np.log(list(own[name].values()))) for name in names}
-            columns[f"{objective}_{model}"] = [float(mean[name] - mean[REFERENCE]) for name in names]
+            columns[f"{objective}_{model}"] = proof.effects(model, proof.weights(triple, objective), names)
         order = spearmanr(columns[f"{objective}_larger"], columns[f"{objective}_tiny"]).statistic
         columns[f"{objective}_order"] = [float(order)] * len(names)
     return pl.DataFrame(columns).sort("I_larger")
+
+
+def bounds(proof: Proof) -> pl.DataFrame:
+    """Of the losses of block D's mixtures by domain, those that `transfer`, fitted to the first seeds of
+    block A and of the triple, foretells at most MARGIN above the reference's at the larger model, and
+    those of them that are above it there: by the law alone, with its width, and with effects that
+    grow as `carry` says. In every row that growth and the measured one, the slope of the larger
+    model's log effects on the proxies', both without the effects of seeds.
+    """
+    triple = next(iter(proof.triples))
+    mixtures = sorted(set(proof.objective("larger", None)) - {REFERENCE})
+    later = pl.col("mixture").str.contains(r"^(c|t\d+)_") & ~pl.col("mixture").str.starts_with(f"{triple}_")
+    runs = proof.losses["tiny"].filter(pl.col("seed") == FIRST, ~later)
+    seen = observations(runs.drop("seed"), proof.shares)
+    own = seen.take([seen.mixtures.index(name) for name in [REFERENCE, *mixtures]])
+    fitted = laws.fit("transfer", seen)
+    guess = np.log(laws.predict_observed(fitted, own, own.steps)[:, 0])
+    measured = {
+        model: np.array([proof.effects(model, {domain: 1.0}, mixtures) for domain in seen.loss_domains]).T
+        for model in ("tiny", "larger")
+    }
+    slope = float((measured["tiny"] * measured["larger"]).sum() / (measured["tiny"] ** 2).sum())
+    means = [np.mean([*proof.objective(model, None, [REFERENCE])[REFERENCE].values()]) for model in measured]
+    nu, found = growth([*map(float, means), VOCABULARY]), []
+    for way, confidence, carry in (("the law alone", 0.0, 1.0), ("its width", 0.5, 1.0), ("width and growth", 0.5, nu)):
+        asked = Objective("no_worse_than", margin=MARGIN, confidence=confidence, carry=carry)
+        kept = guess[1:] - guess[:1] <= np.log(asked.limits(fitted, seen.loss_domains))
+        over = np.expm1(measured["larger"][kept]) - MARGIN
+        found.append((way, int(kept.sum()), int((over > 0).sum()), max(float(over.max(initial=0)), 0.0), nu, slope))
+    names = ["way", "foretold", "broken", "worst", "growth", "measured"]
+    return pl.DataFrame(found, names, orient="row")
 
 
 def _weighted(table: pl.DataFrame, weights: dict[str, float] | None) -> dict[str, dict[int, float]]:
@@ -475,12 +515,23 @@ def view_larger(table: pl.DataFrame) -> str:
     return markdown(heads, rows) + f"\nSpearman's correlation of both sizes: {orders}.\n"
 
 
+def view_bounds(table: pl.DataFrame) -> str:
+    rows = [
+        [row["way"], str(row["foretold"]), str(row["broken"]), f"{100 * row['worst']:.1f}"]
+        for row in table.iter_rows(named=True)
+    ]
+    heads = [f"within {100 * MARGIN:.0f} % of the reference by", "foretold", "broken", "worst, points above"]
+    grown = f"Log effects of mixtures are {table['measured'][0]:.2f} times those of the proxies; `carry` says {table['growth'][0]:.2f}."
+    return markdown(heads, rows) + f"\n{wrapped(grown)}\n"
+
+
 VIEWS = {
     "primary": view_primary,
     "mixtures": view_mixtures,
     "secondary": view_secondary,
     "plain": view_plain,
     "larger": view_larger,
+    "bounds": view_bounds,
 }
 
 
