@@ -60,8 +60,9 @@ def main() -> None:
 @dataclass(frozen=True)
 class Proof:
     """The kept tables: `losses` {model: mixture, seed, domain, loss at the last step}, `shares` of the
-    proxies' mixtures (None: not there), `curves` of the proxies at all steps, `costs` (model, mixture, seed, flops, seconds), `rounds` (search, round,
-    mixture, promised), and for each triple whose searches have ended its domains and what was chosen.
+    proxies' mixtures (None: not there), `curves` of the proxies at all steps, `costs` (model, mixture,
+    seed, flops, seconds), `rounds` (search, round, mixture, promised), and for each triple whose
+    searches have ended its domains and what was chosen.
     """
 
     losses: dict[str, pl.DataFrame]
