@@ -105,8 +105,9 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
     wrong = ~np.isfinite(last) & needed & ~np.isnan(last).all(axis=2, keepdims=True)
     for n, s, i in zip(*np.nonzero(wrong), strict=True):
         what = f"{'metric' if runs.columns[i].metric else 'loss of'} {runs.columns[i].name!r}"
+        which = f" with seed {runs.seeds[s]}" if len(runs.seeds) > 1 else ""
         raise InputError(
-            f"mixture {runs.mixtures[n]!r} with seed {runs.seeds[s]} has no {what} at step {runs.step} that is a finite"
+            f"mixture {runs.mixtures[n]!r}{which} has no {what} at step {runs.step} that is a finite"
             " number: averages over different domains cannot be compared, so evaluate every run on the same ones."
         )
     found, noise = levels(criterion.values(runs)[:, :, -1], known)

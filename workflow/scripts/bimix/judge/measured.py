@@ -85,9 +85,10 @@ def measured(table: pl.DataFrame, step: int | None = None) -> Runs:
     elif ends["step"].n_unique() > 1:
         last = ends["step"].max()
         early = ends.filter(pl.col("step") < last).row(0, named=True)
+        which = f" with seed {early['seed']}" if ends["seed"].n_unique() > 1 else ""
         raise InputError(
-            f"mixture {early['mixture']!r} with seed {early['seed']} ends at step {early['step']}, others at step {last}:"
-            " only runs of the same length can be compared."
+            f"mixture {early['mixture']!r}{which} ends at step {early['step']}, others at step {last}: only runs of the"
+            " same length can be compared."
         )
     keys = ("mixture", "seed", "step", "domain")
     names = {key: table[key].unique(maintain_order=True).to_list() for key in keys}
