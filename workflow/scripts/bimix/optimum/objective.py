@@ -94,6 +94,10 @@ class Objective:
         width = self.confidence * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
         return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.growth_by(fitted))
 
+    def allowed(self, fitted: dict) -> float:
+        """The ratio that a measured loss may have to the reference's: `limits` without a width."""
+        return float((1 + self.margin) ** (1 / self.growth_by(fitted)))
+
     def growth_by(self, fitted: dict) -> float:
         """`carry`, or the prediction of a law over sizes (`growth`) from the reference's mean loss
         at the largest size with enough runs to fit nu, and at the run to which the law is set.

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from bimix.errors import InputError
-from bimix.judge.evidence import ROUNDED
+from bimix.judge.evidence import NEAR, ROUNDED
 from bimix.laws.fitted import predict_runs
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations
@@ -300,8 +300,8 @@ class Posterior:
 
 
 def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
-    """The runs' log objectives, as measured; of several sizes, each loss is bounded by the law's of
-    the reference at the run's own. Errors: a run lacks a loss that counts.
+    """The runs' log objectives, and what they break, as measured: without the law's error in the
+    limits. Errors: a run lacks a loss that counts.
     """
     losses = ends(goal, observed)
     missing = ~np.isfinite(losses).all(axis=1)
@@ -310,15 +310,30 @@ def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
         raise InputError(
             f"the run on {name!r} has no loss at step {goal.step} of a domain that counts: take it out, or name another step."
         )
-    levels = goal.combined(losses)
-    if goal.held and observed.parameters is not None:
-        references = replace(observed, proportions=np.tile(goal.reference, (len(losses), 1)))
-        columns = [fitted["loss_domains"].index(name) for name in goal.names]
-        losses = losses * goal.before / _end(goal, observed, predict_runs(fitted, references))[:, columns]
     broken = goal.off(observed.proportions)
     if goal.held:
-        broken = broken + np.maximum(losses @ goal.rows.T - 1, 0.0).sum(axis=1)
-    return Seen(observed.mixtures, observed.proportions, np.log(levels), broken)
+        limits = _references(goal, observed, fitted, losses) * goal.objective.allowed(fitted) * (1 + HELD)
+        broken = broken + np.maximum(losses / limits - 1, 0.0).sum(axis=1)
+    return Seen(observed.mixtures, observed.proportions, np.log(goal.combined(losses)), broken)
+
+
+def _references(goal: Goal, observed: Observations, fitted: dict, losses: np.ndarray) -> np.ndarray:
+    """Losses (n, d) of the reference beside each run: as measured at its size, else the law's, times
+    what the law misses of the reference at other sizes.
+    """
+    sizes, expected = observed.parameters, np.tile(goal.before, (len(losses), 1))
+    if sizes is not None:
+        references = replace(observed, proportions=np.tile(goal.reference, (len(losses), 1)))
+        columns = [fitted["loss_domains"].index(name) for name in goal.names]
+        expected = _end(goal, observed, predict_runs(fitted, references))[:, columns]
+    own = np.abs(observed.proportions - goal.reference).max(axis=1) <= NEAR
+    misses, found = np.log(losses / expected), expected.copy()
+    for size in np.unique(sizes) if sizes is not None else [None]:
+        here = np.full(len(own), True) if size is None else sizes == size
+        rows = own & here if (own & here).any() else own
+        if rows.any():
+            found[here] *= np.exp(misses[rows].mean(axis=0))
+    return found
 
 
 def once(observed: Observations) -> Observations:
