@@ -57,6 +57,13 @@ def test_a_search_ends_where_its_budget_is_spent(tmp_path) -> None:
         InputError, match=r"5 runs took 3e\+11 FLOPs, and with a round of 6e\+10 the budget of 3e\+11 is spent"
     ):
         propose_round.main([*flags, "--round", "1", "--budget", "3e11"])
+    # runs that an older search paid for cost this one nothing
+    losses = pl.read_csv(tmp_path / "losses.csv")
+    older = pl.when(pl.col("mixture").is_in(["m0", "m1"])).then(pl.lit("old")).otherwise(pl.lit("new"))
+    losses.with_columns(source=older).write_csv(tmp_path / "losses.csv")
+    propose_round.main([*flags, "--round", "1", "--budget", "3e11"])
+    assert not json.loads(report.read_text())["stopped"]
+    losses.write_csv(tmp_path / "losses.csv")
     before = tmp_path / "1.json"
     before.write_text(json.dumps(REPORT))
     mixtures = pl.read_csv(tmp_path / "mixtures.csv")
@@ -131,6 +138,38 @@ def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
     # two names of one training count once
     observed = runs(np.concatenate([START, START[:1]]))
     assert once(observed).mixtures == observed.mixtures[:5]
+
+
+@pytest.mark.parametrize(("first", "reference", "margin"), [(0, [0.4, 0.2, 0.4], 0.03), (1, [0.6, 0.0, 0.4], 0.0)])
+def test_a_rule_by_hand_that_breaks_the_constraints_is_no_rival_and_a_miss_is_said(tmp_path, first, reference, margin):
+    """wanted_8 loses 24 % on code; in the second case no run keeps the constraints."""
+    rows = [
+        [0.4, 0.2, 0.4],
+        [0.33, 0.34, 0.33],
+        [0.05, 0.9, 0.05],
+        [0.3, 0.3, 0.4],
+        [0.35, 0.25, 0.4],
+        [0.36, 0.28, 0.36],
+    ]
+    shares, names = np.array(rows[first:]), ("baseline", "uniform", "wanted_8", "m3", "m4", "round1")[first:]
+    observed = runs(shares)
+    flags = tables(tmp_path, type(observed)(names, DOMAINS, observed.steps, DOMAINS, shares, observed.losses), seeds=2)
+    objective = {"kind": "no_worse_than", "margin": margin}
+    flags += ["--weights", '{"law": 1}', "--objective", json.dumps(objective), "--hand", "4", "8"]
+    report = REPORT | {"noise": 0.002, "expected_gain": 0.01, "best_missed": 0.1 * first}
+    (tmp_path / "1.json").write_text(json.dumps(report))
+    flags += [
+        "--reference",
+        json.dumps(dict(zip(DOMAINS, reference, strict=True))),
+        "--reports",
+        str(tmp_path / "1.json"),
+    ]
+    flags += ["--rounds", str(tmp_path / "rounds.csv"), "--answer", str(tmp_path / "answer.txt")]
+    judge_search.main([*flags, "--out", str(tmp_path / "found.json")])
+    answer = (tmp_path / "answer.txt").read_text()
+    assert "wanted_8" not in answer
+    assert ("No run keeps all constraints; this one misses them least." in answer) == bool(first)
+    assert ("the last expected 1 % more" in answer) == (not first), "a gain over no run that keeps them is no number"
 
 
 def test_an_answer_where_no_rule_by_hand_holds_the_objective_names_none(tmp_path, monkeypatch) -> None:

@@ -42,7 +42,7 @@ def draw(table: pl.DataFrame) -> Figure:
     gains = table.filter(pl.col("expected_gain_percent").is_not_null()).unique("round").sort("round")
     right.plot(gains["round"], gains["expected_gain_percent"], **LOOKS["measured"].mark(linestyle="-"))
     right.plot(gains["round"], gains["noise_percent"], "--", color="0.4", linewidth=0.8)
-    for axis, name, unit in ((left, "the objective", "loss, nats"), (right, "gain left", "per cent")):
+    for axis, name, unit in ((left, "the objective", "as measured"), (right, "gain left", "per cent")):
         figures.name_panel(axis, name)
         axis.set_ylabel(unit)
         axis.set_xlabel("round")
@@ -53,12 +53,12 @@ def draw(table: pl.DataFrame) -> Figure:
 
 
 def finding(table: pl.DataFrame, measured: pl.DataFrame) -> str:
-    """The best run, how far it is below the start, and why the search ended."""
+    """The run with the lowest objective as measured, how far it is below the start, and why the search ended."""
     if not measured.height:
         return ""
     best = measured.sort("measured", maintain_order=True).row(0, named=True)
     start = measured.filter(pl.col("round") == 0)["measured"].min()
-    text = f"{best['mixture']} is the best of {measured.height} runs, {best['measured']:.4f}"
+    text = f"{best['mixture']} is the lowest of {measured.height} runs, {best['measured']:.4f}"
     if best["round"] and start is not None:
         text += f": {100 * (1 - best['measured'] / start):.2f} % below the best of the start"
     elif start is not None:

@@ -17,6 +17,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.flags import add_tables, read_tables
 from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
+from bimix.optimum.goal import HELD
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
 from bimix.plan.sources import round_of
@@ -90,10 +91,11 @@ def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
 
 
 def by_hand(options: argparse.Namespace, search: Search) -> dict[str, np.ndarray]:
-    """{name: shares (m,)} of rules by hand: run, or holding the constraints by the law."""
+    """{name: shares (m,)} of rules by hand that hold the constraints: as measured, or by the law."""
     rules = read_rules(options, search).every_rule(options.hand, options.max_epochs)
     ran = {name: search.shares_of(name) for name in search.seen.names}
-    return {name: one for name, one in with_rules(ran, rules).items() if name in ran or search.goal.holds(one)}
+    held = {name: miss <= HELD for name, miss in zip(search.seen.names, search.missed.tolist(), strict=True)}
+    return {name: one for name, one in with_rules(ran, rules).items() if held.get(name, search.goal.holds(one))}
 
 
 def rounds_table(search: Search, reports: Sequence[dict], hand: Collection[str]) -> pl.DataFrame:
@@ -133,12 +135,15 @@ def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarra
     if hand:
         over = over_hand(search, names[best], search.seen.shares[best], hand)
         said.append(f"{over[0].upper()}{over[1:]}.")
+    if search.missed[best] > HELD:
+        said.append("No run keeps all constraints; this one misses them least.")
     run_rounds = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]
     known = "" if noise is not None else " (taken: no mixture has a further seed)"
+    more = "." if reports[-1].get("best_missed") else f"; the last expected {100 * left:.2g} % more."
     said.append(
         f"{len(set(names))} mixtures in {run_rounds} rounds; noise of a run of the search {100 * (noise or USUAL_NOISE):.2g} %{known}. "
-        + (f"It ended since {ended}" if ended else f"All rounds were run; the last expected {100 * left:.2g} % more.")
+        + (f"It ended since {ended}" if ended else f"All rounds were run{more}")
     )
     return said

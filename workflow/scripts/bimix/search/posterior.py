@@ -238,13 +238,17 @@ class Posterior:
         return self.law.level(shares), np.hypot(self.law.kriged.spread(shares), self.law.new(shares))
 
     @cached_property
+    def missed(self) -> np.ndarray:
+        """By how much runs (n,) miss the constraints, as measured, and the upper bounds; 0: not."""
+        return self.seen.broken + np.maximum(self.seen.shares - self.upper - ROUNDED, 0.0).sum(axis=1)
+
+    @cached_property
     def best(self) -> int:
         """The row of the best measured run by its posterior, of those that hold the constraints and
         the upper bounds, which epochs are among, where any does. Lower ones may be a search's own.
         Of a mixture's runs, which have one posterior, the largest model's.
         """
-        broken = self.seen.broken + np.maximum(self.seen.shares - self.upper - ROUNDED, 0.0).sum(axis=1)
-        holds = broken <= broken.min() + 1e-9
+        holds = self.missed <= self.missed.min() + 1e-9
         mean = np.where(holds, self.posterior(self.seen.shares)[0], np.inf)
         sizes = self.observed.parameters
         return int(np.argmin(mean) if sizes is None else np.lexsort([-sizes, mean.round(12)])[0])
