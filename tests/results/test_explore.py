@@ -175,6 +175,21 @@ def test_intervals_widen_beyond_the_last_step_as_in_python(browser: Browser, tmp
     assert np.log(far[0]) == pytest.approx(-np.log(far[1]), rel=1e-9)
 
 
+@pytest.mark.parametrize(("kind", "quantity"), [("weighted", "optimum_average_loss"), ("minimax", "worst_ratio")])
+def test_the_interval_of_the_objective_is_not_that_of_the_plain_mean(browser, tmp_path, kind, quantity) -> None:
+    tables_of = tables(law(5), 5)
+    even = str(write_page(tmp_path, *tables_of, ["bimix"]).parent / "even.json")
+    asked = ["--weights", '{"web": 5, "code": 1}', "--objective", kind, "--reference", even]
+    asked = asked[: 2 if kind == "weighted" else None]
+    files = [f"--{name}={tmp_path / name}.csv" for name in ("losses", "mixtures")]
+    out = ["--step", str(STEPS[-1]), "--level", "0.9", "--out", str(tmp_path / "intervals.csv")]
+    estimate_intervals.main(["--coefficients", str(tmp_path / "bimix.json"), *files, *asked, *out])
+    spans = pl.read_csv(tmp_path / "intervals.csv")
+    (estimate, *ends) = spans.filter(quantity=quantity).select("estimate", "low", "high").row(0)
+    browser.open(write_page(tmp_path, *tables_of, ["bimix"], *asked, "--intervals", str(tmp_path / "intervals.csv")))
+    assert browser.run("return state.law.average") == pytest.approx([end / estimate for end in ends], rel=1e-9)
+
+
 def test_two_tables_alone_make_a_page(browser: Browser, tmp_path: Path) -> None:
     losses, mixtures = tables(law(3), 3)
     losses.write_csv(tmp_path / "losses.csv")

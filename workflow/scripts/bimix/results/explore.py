@@ -140,15 +140,16 @@ def _goal(goal: Goal) -> tuple[list[str], dict]:
 
 
 def _law(name: str, sought: Sought, spans: pl.DataFrame) -> dict:
-    """A law and its intervals: their ends over the estimate by loss and of the average, by runs
-    left out, which are the same at every mixture; and by how much the log of an end moves per unit
+    """A law and its intervals: their ends over the estimate by loss, medians over the mixtures, and of
+    the objective at the law's optimum, by runs left out; and by how much the log of an end moves per unit
     of log(steps) beyond the last step fitted.
     """
     fitted, own = sought.fitted, spans.filter(pl.col("law") == sought.fitted["law"])
     rows = own.filter(pl.col("kind") == "left_out", pl.col("estimate") > 0).drop_nulls("low")
     ends = [(pl.col(end) / pl.col("estimate")).median() for end in ("low", "high")]
     each = rows.filter(pl.col("quantity") == "loss").group_by("domain", maintain_order=True).agg(*ends)
-    average = rows.filter(pl.col("quantity") == "average_loss").select(*ends).row(0)
+    quantity = "worst_ratio" if sought.objective.kind == "minimax" else "optimum_average_loss"
+    average = rows.filter(pl.col("quantity") == quantity).select(*ends).row(0)
     ahead = dict(own.filter(pl.col("quantity") == "ahead").select("domain", "estimate").iter_rows())
     names = fitted["loss_domains"]
     return {
