@@ -3,7 +3,7 @@
 python resources/observations/proof2/answer_questions.py [--folder F] [--figure frontier.svg] [--page docs/proof.md]
 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
-rounds.csv -> answers/*.csv beside them, each a table of docs/proof.md: primary, secondary, mixtures
+rounds.csv -> answers/*.csv beside them, most of them tables of docs/proof.md: primary, secondary, mixtures
 (each triple's, with price, gain and what the other domains lose; the page has the chosen ones and one shot
 of `transfer`), plain, larger, bounds. With --page, these tables and the sentences made of them between the page's marks.
 Blocks that have not ended are left out.
@@ -116,6 +116,16 @@ class Proof:
         level = dict(zip(names, values.tolist(), strict=True))
         return [level[name] - level[REFERENCE] for name in mixtures]
 
+    def paired(self, weights: dict[str, float]) -> dict[tuple[str, int], float]:
+        """{(mixture, seed): a proxy's log objective less the effect of its seed}."""
+        runs, (names, values, _) = self.objective("tiny", weights), self.noise(weights)
+        level = dict(zip(names, values.tolist(), strict=True))
+        logs = {(name, seed): float(np.log(own)) for name, of in runs.items() for seed, own in of.items()}
+        effects = {
+            seed: np.mean([own - level[run[0]] for run, own in logs.items() if run[1] == seed]) for _, seed in logs
+        }
+        return {run: own - float(effects[run[1]]) for run, own in logs.items()}
+
 
 def read_proof(folder: Path) -> Proof:
     """The tables of a folder, at the last step of each model. A triple counts once its answers are
@@ -201,9 +211,9 @@ def decide(mean: float, lower: float, upper: float, p: float) -> str:
 def by_mixture(proof: Proof) -> pl.DataFrame:
     """Each triple's mixtures, cheapest search first: triple, mixture, role, seeds, FLOPs and
     minutes of the search, and as means over its fresh seeds, the first where it has none, in logs
-    over the reference's first seed, the mean loss of the other domains and both objectives (I is
-    the mean of the three), and the share of steps at which the best rule's end of objective I is
-    reached (first seed; null: never).
+    over the reference and less the effects of seeds, the mean loss of the other domains and both
+    objectives (I is the mean of the three), and the share of steps at which the best rule's end of
+    objective I is reached (first seed; null: never).
     """
     rows = []
     for triple, wanted in proof.triples.items():
@@ -212,13 +222,11 @@ def by_mixture(proof: Proof) -> pl.DataFrame:
         objectives = {name: proof.weights(triple, name) for name in PLAN["objectives"]}
         goal = proof.first(own["hand_I"], objectives["I"])
         runs = proof.objective("tiny", objectives["I"])
-        named = [name for name in runs if name.startswith(f"{triple}_")]
-        for mixture in [REFERENCE, *named]:
+        paired = [proof.paired(weights) for weights in (rest, *objectives.values())]
+        for mixture in [REFERENCE, *(name for name in runs if name.startswith(f"{triple}_"))]:
             seeds = [seed for seed in FRESH if seed in runs[mixture]] or [FIRST]
             lost, first, second = (
-                float(np.mean([np.log(of[mixture][seed] / of[REFERENCE][FIRST]) for seed in seeds]))
-                for weights in (rest, *objectives.values())
-                for of in [proof.objective("tiny", weights, [mixture, REFERENCE])]
+                float(np.mean([of[mixture, seed] for seed in seeds])) - of[REFERENCE, FIRST] for of in paired
             )
             roles = ", ".join(role for role, name in own.items() if name == mixture)
             flops, minutes = price(proof, triple, mixture)
@@ -539,7 +547,7 @@ VIEWS = {
 def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
     """A panel a triple: what the others lose against the gain on the three, both in percent of the
     reference's loss. A line joins the rules of 4, 8 and 12 epochs; bars of the chosen mixtures are
-    the range of their fresh seeds.
+    the range of their fresh seeds, less the effects of seeds.
     """
     from matplotlib import pyplot as plt
 
@@ -557,6 +565,7 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
         rows = {
             row["mixture"].removeprefix(f"{triple}_"): row for row in table.filter(triple=triple).iter_rows(named=True)
         }
+        paired = proof.paired(proof.weights(triple, "I"))
         line = [rows[name] for name in ("4", "8", "12")]
         axes.plot(
             [100 * np.expm1(row["others"]) for row in line],
@@ -580,14 +589,8 @@ def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
                 linestyle="none",
             )
             if row["role"]:
-                three = proof.weights(triple, "I")
-                base = proof.first(REFERENCE, three)
-                ends = [
-                    100 * (1 - value / base)
-                    for seed, value in proof.objective("tiny", three, [row["mixture"]])[row["mixture"]].items()
-                    if seed in FRESH
-                ]
-                axes.plot([100 * np.expm1(row["others"])] * 2, [min(ends), max(ends)], color=colour, linewidth=0.8)
+                ends = [100 * -np.expm1(paired[row["mixture"], seed] - paired[REFERENCE, FIRST]) for seed in FRESH]
+                axes.plot([100 * np.expm1(row["others"])] * 2, ends, color=colour, linewidth=0.8)
         axes.set_title(fill(f"{triple}: {', '.join(proof.triples[triple])}", 36), fontsize=figures.SMALL)
     for axes in panels[-1]:
         axes.set_xlabel("the others lose, %")
