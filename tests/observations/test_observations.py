@@ -204,7 +204,10 @@ def test_groups_are_joined_in_the_domains_of_those_that_were_fitted() -> None:
     wanted[0, 0, 1], wanted[0, 2, 1] = one.losses[1, 0, 0], one.losses[1, 1, 0]
     wanted[1, 1] = other.losses[1, 0, ::-1]
     assert np.array_equal(found.losses, wanted, equal_nan=True)
-    assert found.parameters is None and found.pools is None
+    assert found.parameters is None and found.pools is None and found.runs is None
+    assert joined(like, [replace(one, runs=np.array([2, 3])), other]).runs.tolist() == [3, 1], (
+        "a seed each where unknown"
+    )
     assert joined(like, [like]) is None and joined(like, []) is None
     assert joined(like, [replace(other, tokens=None), one]).tokens is None
     with pytest.raises(InputError, match="held-out mixtures train on 'z', which no fitted mixture does"):

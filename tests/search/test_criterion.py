@@ -1,5 +1,6 @@
 """Designs of runs: candidates, slopes, what is known before, the criterion, sizes."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -8,7 +9,18 @@ from laws.known import mixtures
 
 from bimix.errors import InputError
 from bimix.search import design, sensitivity
-from bimix.search.design import CANDIDATES, Aim, Offer, candidates, choose, informations, outer, repeated, wanted
+from bimix.search.design import (
+    CANDIDATES,
+    Aim,
+    Offer,
+    candidates,
+    choose,
+    exchanged,
+    informations,
+    outer,
+    repeated,
+    wanted,
+)
 from bimix.search.sensitivity import Numbers, guessed, known_before, slopes
 from bimix.search.sizes import at_sizes, known_at_sizes, model, read_budget, read_large, slope_spread
 from bimix.transfer import mixing
@@ -96,6 +108,11 @@ def test_larger_runs_are_of_mixtures_that_others_have() -> None:
     chosen = choose(offer, aim_of(slopes, 0.1), 20)
     small, large = ({int(offer.mixture[row]) for row in chosen if offer.size[row] == size} for size in (0, 1))
     assert large and large <= small
+    # a linked one, whose smaller run is done, is exchanged for no mixture without one
+    linked = frozenset({3, 4})
+    first = [row for row in range(60) if offer.size[row] == 1 and offer.mixture[row] in linked]
+    assert exchanged(offer, aim_of(slopes, 0.1), first, linked) == first
+    assert exchanged(offer, aim_of(slopes, 0.1), first) != first
 
 
 def test_the_run_that_is_repeated_is_of_the_cheapest_chosen() -> None:
@@ -257,5 +274,11 @@ def test_runs_of_a_small_model_leave_its_slope_open_and_large_ones_close_it() ->
         precision = before + design.outer(at_sizes(at, shares[: small + large], size, 2))
         return float(np.einsum("ndi,dij,ndj->nd", targets, np.linalg.inv(precision), targets).mean())
 
+    # before a run the slope's deviation is the documented one, in the units of a run's error
+    places = before.shape[1] - 2 + np.arange(2)
+    spread = np.sqrt(at.ridge / before[:, places, places])
+    assert spread == pytest.approx(np.tile(slope_spread(np.array([1e6, 1e9]), 1e9), (len(before), 1)))
+    fitted = known_at_sizes(replace(at, ridge=1e-6), np.array([1e6, 1e9]), 1e9)
+    assert fitted == pytest.approx(1e-6 / at.ridge * before)
     assert variance(190, 0) > 0.9 * variance(100, 0)  # more of them do not help
     assert variance(100, 10) < 0.3 * variance(110, 0)

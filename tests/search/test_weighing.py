@@ -207,9 +207,9 @@ def test_a_mixture_wins_by_the_deviation_that_knows_of_refits() -> None:
     t = 2.353  # one-sided 95 % at three degrees of freedom
     gap = 1 - 1.99 / 2.0
     assert outcome(0.99 * gap / t) == "wins" and outcome(1.01 * gap / t) == "ties"
-    # or where the runs themselves differ: 2.44 by Dunnett for two others and five degrees of freedom
-    assert outcome(0.1, noise=0.98 * gap / 2.44 / 2**0.5) == "wins"
-    assert outcome(0.1, noise=1.02 * gap / 2.44 / 2**0.5) == "ties"
+    # or where the runs themselves differ: 2.571, two-sided at five degrees of freedom; Dunnett has 2.44 for two others
+    assert outcome(0.1, noise=0.98 * gap / 2.571 / 2**0.5) == "wins"
+    assert outcome(0.1, noise=1.02 * gap / 2.571 / 2**0.5) == "ties"
     upper = 0.978  # one-sided 80 %
     gap = 1 - 1.98 / 1.99
     assert outcome(0.99 * gap / (0.6 * upper), transfer=1.98) == "promised"

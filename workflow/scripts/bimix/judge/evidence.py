@@ -15,7 +15,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
 from bimix.judge.measured import Criterion, Runs, evaluated, measured
-from bimix.judge.noise import Known, levels
+from bimix.judge.noise import Known, levels, within
 from bimix.judge.verdict import Promise
 from bimix.mixtures.marginals import missed, rows_of
 from bimix.mixtures.mixture import farthest
@@ -43,7 +43,7 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
     left-out runs, as a standard deviation of the log, which is too large where the law misfits.
     None where neither is known.
     """
-    if proxies is not None and (found := noise_between(proxies, criterion)):
+    if proxies is not None and (found := noise_between(proxies, criterion, paired=True)):
         return replace(found, source=f"further seeds of proxies: {found.source}")
     known = [one for one in promises if one.deviation is not None]
     if not known:
@@ -52,14 +52,19 @@ def known_from(proxies: pl.DataFrame | None, criterion: Criterion, promises: Ite
     return Known(least.deviation, least.runs - 1, f"one seed: from the errors of the law {least.law} on runs left out")
 
 
-def noise_between(table: pl.DataFrame, criterion: Criterion) -> Known | None:
+def noise_between(table: pl.DataFrame, criterion: Criterion, paired: bool = False) -> Known | None:
     """The noise between seeds in the criterion; None where no mixture has a further one or some
     lack a loss of the criterion. Of minimax, which needs a reference among them, of the average.
+
+    It is the noise of means over a mixture's own seeds, effects of seeds included where mixtures
+    have different ones; `paired`: of runs that are compared by seed.
     """
     if "seed" not in table.columns:
         return None
     try:
-        return levels(replace(criterion, kind="weighted").values(measured(table))[:, :, -1])[1]
+        values = replace(criterion, kind="weighted").values(measured(table))[:, :, -1]
+        seen = np.isfinite(values)
+        return levels(values)[1] if paired or (seen == seen[0]).all() else within(np.log(values))
     except InputError:
         return None
 

@@ -55,10 +55,10 @@ class Noise(Known):
 
     def behind_best(self, one: int, best: int) -> float:
         """The largest distance from the lowest mixture at which another one may still be the best:
-        the true best is within it with probability LEVEL. Approximate where seeds are missing: the
-        quantile assumes that all mixtures have the same seeds.
+        the true best is within it with probability LEVEL, and two of them differ significantly beyond
+        it. Approximate where seeds are missing: the quantile assumes that all mixtures have the same.
         """
-        return best_quantile(self.mixtures - 1, self.freedom) * self.error(one, best)
+        return lead_quantile(self.mixtures - 1, self.freedom) * self.error(one, best)
 
     def error(self, one: int, other: int) -> float:
         """The standard error of the difference of two mixtures."""
@@ -145,12 +145,19 @@ def best_quantile(rivals: int, freedom: int) -> float:
     return float(brentq(covered, 0.0, 1000.0, xtol=1e-6)) if rivals else 0.0  # all are one run
 
 
+def lead_quantile(rivals: int, freedom: int) -> float:
+    """`best_quantile`, and no less than that of a difference of two, which `between` has: of one or
+    two rivals the one-sided quantile is the smaller, and the best would win by no significant lead.
+    """
+    return max(best_quantile(rivals, freedom), float(stdtrit(freedom, (1 + LEVEL) / 2)) if rivals else 0.0)
+
+
 def seeds_needed(lead: float, deviation: float, mixtures: int) -> int | None:
     """The number of seeds of each mixture at which a lead in log value is significant with
     probability POWER, given the deviation of runs around seed effects; None beyond MOST_SEEDS.
     """
     for seeds in range(2, MOST_SEEDS + 1) if mixtures > 1 and lead > 0 else ():
-        quantile = best_quantile(mixtures - 1, (mixtures - 1) * (seeds - 1))
+        quantile = lead_quantile(mixtures - 1, (mixtures - 1) * (seeds - 1))
         if lead >= deviation * np.sqrt(2 / seeds) * (quantile + ndtri(POWER)):
             return seeds
     return None

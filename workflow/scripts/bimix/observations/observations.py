@@ -292,6 +292,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         named = [dict(zip(group.domains, one, strict=True)) for (group, _), one in zip(found, own, strict=True)]
         return np.array([[one.get(domain, default) for domain in like.domains] for one in named])
 
+    seeds = [1 if group.runs is None else group.runs[n] for group, n in rows.values()]
     return replace(
         like,
         mixtures=tuple(name for name, _ in rows),
@@ -300,7 +301,7 @@ def joined(like: Observations, groups: list[Observations]) -> Observations | Non
         losses=losses,
         parameters=of_rows("parameters"),
         tokens=of_rows("tokens"),
-        runs=of_rows("runs"),
+        runs=None if all(group.runs is None for group, _ in rows.values()) else np.array(seeds),
         pools=of_rows("pools", np.inf),
     )
 

@@ -116,20 +116,22 @@ def choose(
         chosen.append(pick)
         left -= offer.cost[pick]
         precision = precision + outer(offer.slopes[[pick]])
-    return exchanged(offer, aim, chosen) if exchange else chosen
+    return exchanged(offer, aim, chosen, linked) if exchange else chosen
 
 
-def exchanged(offer: Offer, aim: Aim, chosen: list[int]) -> list[int]:
+def exchanged(offer: Offer, aim: Aim, chosen: list[int], linked: frozenset[int] = frozenset()) -> list[int]:
     """The runs after exchanges: each in turn for the one of its size that gains most in its place.
 
-    A run whose mixture another run has, too, stays.
+    A run whose mixture another run has, too, stays, and a larger one whose mixture is `linked`.
     """
-    chosen = list(chosen)
+    chosen, larger = list(chosen), offer.cost > offer.cost.min()
     precision = aim.precision + outer(offer.slopes[chosen])
     for _ in range(ROUNDS):
         better = False
         for place, old in enumerate(chosen):
-            if (offer.mixture[chosen] == offer.mixture[old]).sum() > 1:
+            if (offer.mixture[chosen] == offer.mixture[old]).sum() > 1 or (
+                larger[old] and offer.mixture[old] in linked
+            ):
                 continue
             without = precision - outer(offer.slopes[[old]])
             alike = (offer.size == offer.size[old]) & ~np.isin(offer.mixture, offer.mixture[chosen])

@@ -82,7 +82,7 @@ def propose(asked: Setting) -> tuple[list[Proposed], list[Rung]]:
     if asked.count is None:
         chosen = design.choose(offer, aim, left, MOST, linked, exchange=False)
         ladder = _ladder(asked, offer, aim, chosen, fresh[:DECIDED], len(sizes))
-        chosen = design.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs])
+        chosen = design.exchanged(offer, aim, chosen[: knee(ladder, len(done.mixtures)).runs], linked)
     else:
         chosen = design.choose(offer, aim, left, asked.count, linked)
     if twice and chosen:
@@ -144,7 +144,7 @@ def _offer(asked, groups, of_done, shares, names, costs) -> design.Offer:
     slopes, mixture, size = [], [], []
     for number, one in enumerate(asked.offered):
         there = {name for name, group in zip(asked.done.mixtures, of_done, strict=True) if group == number}
-        rows = [row for row in range(len(shares)) if row >= len(names) or (number > 0 and names[row] not in there)]
+        rows = [row for row in range(len(shares)) if row >= len(names) or names[row] not in there]
         tokens = None if one is None else one.tokens
         own = asked.counting(shares[rows], tokens, asked.pools_of(one))
         group = np.full(len(rows), number)

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.search.sensitivity import RIDGE, Numbers, known_before, slopes
+from bimix.search.sensitivity import Numbers, known_before, slopes
 from bimix.tables import read_table
 
 # A parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1), where a table does not
@@ -149,5 +149,5 @@ def known_at_sizes(at: Numbers, parameters: np.ndarray, large: float) -> np.ndar
     precision[:, :p, :p] = law
     places = np.arange(groups)
     precision[:, p + places, p + places] = at.ridge
-    precision[:, p + groups + places, p + groups + places] = RIDGE / slope_spread(parameters, large) ** 2
+    precision[:, p + groups + places, p + groups + places] = at.ridge / slope_spread(parameters, large) ** 2
     return precision
