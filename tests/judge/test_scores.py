@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from laws.known import mixtures, of_sizes, write_runs
+from laws.known import mixtures, of_schedules, of_sizes, write_runs
 from refusals import refused
 
 import score_sizes
 from bimix.judge import errors as scores
 from bimix.judge.errors import GENERALIZATION, generalization, r2_log, rank_correlation
 from bimix.judge.law_scores import SIZES, ranks, size_scores
-from bimix.laws.fitted import predict_observed
+from bimix.laws.fitted import fit, predict_observed
 from bimix.observations.observations import Observations, read_observations
 
 STEPS = np.array([1000, 2000, 4000, 8000])
@@ -59,6 +59,13 @@ def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_no
     others = Observations(names, ("web", "code"), STEPS, ("x", "y"), shares, losses)
     none = generalization(fitted, others, shares)
     assert none.is_empty() and dict(none.schema) == GENERALIZATION
+
+
+def test_a_law_over_schedules_is_scored_at_the_end_of_each_held_out_run():
+    runs = of_schedules(1)
+    fitted = fit("transfer", runs.take(range(9)))
+    table = generalization(fitted, runs.take([9, 10, 11]), runs.proportions[9:])
+    assert table.height == 6 and table["mre"].max() < 0.05 and table["r2_log"].null_count() == 6
 
 
 DOMAINS = ("a", "b", "c", "d")

@@ -130,6 +130,16 @@ def of_sizes(seed: int, m: int = 4) -> Callable[[np.ndarray, float, float], np.n
     return truth
 
 
+def of_schedules(seed: int, n: int = 12, noise: float = 0.003) -> Observations:
+    """Runs of two domains with pools, over schedules of three lengths, evaluated along the way."""
+    shares, steps, lengths = mixtures(seed, n, 2), np.arange(500, 4001, 500), np.resize([1000, 2000, 4000], n)
+    losses = (shares[:, None] + 0.02) ** -0.1 * (20 / steps[:, None] ** 0.3 + 2)
+    losses = losses * np.exp(noise * np.random.default_rng(seed).standard_normal((n, 1, 2)))
+    losses[steps > lengths[:, None]] = np.nan
+    names, domains, pools = tuple(f"m{i}" for i in range(n)), ("a", "b"), np.tile([2e8, 5e9], (n, 1))
+    return Observations(names, domains, steps, domains, shares, losses, tokens=1e6 * lengths, pools=pools)
+
+
 def write_runs(runs: Sequence[tuple], domains: Sequence[str], losses: Path | str, mixtures: Path | str) -> list[str]:
     """Tables of runs (mixture, shares, losses, columns, pools or None): their flags."""
     rows, shares = [], []

@@ -66,10 +66,12 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
     mixture and domain.
 
     `proportions` (n, m) are the held-out mixtures in the order of the law's domains. Steps to which
-    a per-step law was not fitted are left out.
+    a per-step law was not fitted are left out; of a law over sizes or schedules all but each run's
+    last.
     """
+    held_out = held_out.ended() if "rows" in fitted else held_out
     steps = held_out.steps
-    if not LAWS[fitted["law"]].over_steps or len(fitted["steps"]) == 1:
+    if "rows" not in fitted and (not LAWS[fitted["law"]].over_steps or len(fitted["steps"]) == 1):
         steps = np.array([step for step in steps if step in fitted["steps"]], dtype=int)
     losses = held_out.losses[:, np.isin(held_out.steps, steps)]
     shared = [domain for domain in fitted["loss_domains"] if domain in held_out.loss_domains]

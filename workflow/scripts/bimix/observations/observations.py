@@ -98,6 +98,10 @@ class Observations:
         there = np.isfinite(self.losses).any(axis=2)
         return self.losses[np.arange(len(there)), there.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]
 
+    def ended(self) -> "Observations":
+        """The last row of each run alone, as one step: what a law over sizes or schedules predicts."""
+        return replace(self, steps=self.steps[-1:], losses=self.last()[:, None])
+
 
 def observations(
     losses: pl.DataFrame,
