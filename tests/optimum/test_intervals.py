@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from laws.known import of_schedules
 from refusals import refused
 from scipy import stats
 
-from bimix.laws.fitted import predict
+from bimix.laws.fitted import fit, predict
+from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum import intervals as module
 from bimix.optimum.intervals import BORROWED, LeftOut, intervals, left_out, picked, resampled
@@ -153,6 +155,19 @@ def test_each_run_is_predicted_by_a_refit_without_it(monkeypatch: pytest.MonkeyP
         100,
     )
     refused("fitted to 2 mixtures", resampled, FITTED, runs.take([0, 1]), 3, 0)
+
+
+def test_runs_over_schedules_are_compared_with_predictions_of_their_own_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = of_schedules(1)
+    fitted = fit("transfer", runs)
+    errors = left_out(fitted, runs, 2000)  # which some runs did not reach, and others went beyond
+    assert np.array_equal(errors.observed, runs.last())
+    assert np.abs(errors.predicted / errors.observed - 1).max() < 0.05
+    samples: list = []
+    monkeypatch.setattr(LAWS["transfer"].code, "refit", lambda drawn, fitted: samples.extend(drawn) or [])
+    resampled(fitted, runs, 50, 1)
+    moved = np.array([np.log(one.last()) for one, _ in samples]).std(axis=0)
+    assert moved.min() > 0.001 and moved.max() < 0.02  # of each run, by what ends miss
 
 
 def test_rows_of_every_quantity() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from laws.known import mixtures
+from laws.known import mixtures, of_schedules
 from made_search import DOMAINS, START, runs, tables, truth, written
 from refusals import refused
 
@@ -35,6 +35,14 @@ def test_kriging_goes_through_runs_without_noise_and_is_unknown_far_away() -> No
     assert found.spread(far)[0] > 10 * found.spread(START).max()
     noisy = kriged(START, values, 0.02, 0.05)
     assert np.abs(noisy.mean(START)).max() < 0.6 * np.abs(values).max()  # a lucky run is shrunk
+
+
+def test_runs_over_schedules_are_read_at_their_own_ends() -> None:
+    observed = of_schedules(1)
+    fitted = laws.fit("transfer", observed)
+    search = Search(Goal(fitted, 2000, Objective()), fitted, observed, np.zeros(2), np.ones(2), None)
+    assert search.seen.levels == pytest.approx(np.log(observed.last().mean(axis=1)))
+    assert search.law.left < 0.02
 
 
 @pytest.mark.parametrize("pools", [None, {"code": 300.0, "law": 500.0, "web": 1e6}])

@@ -73,6 +73,7 @@ def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
 def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> list[dict]:
     """The law refitted to `count` tables of drawn residuals. Errors: fewer than three runs."""
     n = enough(observed)
+    observed = observed.ended() if "rows" in fitted else observed
     draw, curves = np.random.default_rng(seed), predict_runs(fitted, observed)
     residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
     residuals, there = np.where(np.isfinite(residuals), residuals, 0.0), np.isfinite(observed.losses)
@@ -219,7 +220,8 @@ def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
 
 def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False) -> LeftOut:
     """Errors of the law refitted without each run, at `step`, or at the last observed step where
-    `step` was not observed. With `ahead`, or a later `step`, shortened fits are included.
+    `step` was not observed; of a law over sizes or schedules at the end of each run. With `ahead`,
+    or a later `step`, shortened fits are included.
 
     Above the law's `most_refits` runs are left out in that many random groups. Errors: fewer than
     three runs.
@@ -236,7 +238,7 @@ def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = Fals
     refitted = _refits(fitted, [(observed, np.where(groups == group, 0.0, base)) for group in range(count)])
     at = np.nonzero(observed.steps == step)[0]
     at = int(at[0]) if len(at) else len(observed.steps) - 1
-    truth = observed.losses[:, at] if observed.parameters is None else observed.last()
+    truth = observed.last() if "rows" in fitted else observed.losses[:, at]
     predicted = np.empty(truth.shape)
     for group, one in enumerate(refitted):
         rows = np.nonzero(groups == group)[0]

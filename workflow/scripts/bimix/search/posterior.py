@@ -360,8 +360,10 @@ def ends(goal: Goal, observed: Observations) -> np.ndarray:
 
 
 def _end(goal: Goal, observed: Observations, losses: np.ndarray) -> np.ndarray:
-    """Losses (n, d) of (n, k, d) at the goal's step, if observed, or last; of sizes each last."""
-    if observed.parameters is not None:
+    """Losses (n, d) of (n, k, d) at the goal's step, if observed, or last; each run's last of a law
+    over sizes or schedules.
+    """
+    if "rows" in goal.fitted:
         there = np.isfinite(observed.losses).any(axis=2)
         return losses[np.arange(len(losses)), losses.shape[1] - 1 - there[:, ::-1].argmax(axis=1)]
     at = np.flatnonzero(observed.steps == goal.step)
