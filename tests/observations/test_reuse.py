@@ -121,6 +121,25 @@ def test_a_map_renames_splits_and_merges(tmp_path, capsys) -> None:
     assert shares_of(table, "baseline (old)") == pytest.approx({"all": 1.0})
 
 
+def test_a_map_leaves_the_new_runs_and_no_loss_on_other_text_of_the_same_name(tmp_path, capsys) -> None:
+    own = pair(tmp_path, {"a": ({"code": 0.4, "rest": 0.1, "web": 0.5}, {"code": 2.0, "rest": 3.3, "web": 2.8})})
+    old = results(tmp_path / "old", OLD)
+    for name, by, shares, kept in (
+        ("split", {"web": {"web": 0.25, "rest": 0.75}}, {"code": 0.4, "web": 0.15, "rest": 0.45}, {"code"}),
+        ("frozen", {"other": {"web": 0.5, "code": 0.5}}, {"code": 0.4, "web": 0.6}, {"code", "web"}),
+        ("not there", {"other": "web"}, {"code": 0.4, "web": 0.6}, {"code", "web"}),
+        ("renamed", {"code": "web", "web": "rest"}, {"web": 0.4, "rest": 0.6}, {"web", "rest"}),
+    ):
+        losses, table = joined(tmp_path, *own, "--reuse", str(old), "--map", json.dumps(by))
+        assert shares_of(table, "a") == {"code": 0.4, "rest": 0.1, "web": 0.5}, name
+        assert shares_of(table, "baseline (old)") == pytest.approx(shares), name
+        assert set(losses.filter(pl.col("source") == "old")["domain"]) == kept, name
+    assert "old: the losses on web (older text) are left out" in capsys.readouterr().err
+    merged = pair(tmp_path, {"a": ({"rest": 0.4, "web": 0.6}, {"rest": 3.3, "web": 2.8})})
+    words = "no loss at a step and on a domain of new"
+    refused(words, joined, tmp_path, *merged, "--reuse", str(old), "--map", json.dumps({"code": "web"}))
+
+
 def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:
     higher = {
         name: (shares, {one: 1.02 * loss for one, loss in losses.items()}) for name, (shares, losses) in OLD.items()

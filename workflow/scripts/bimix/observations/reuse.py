@@ -39,6 +39,10 @@ class Pair:
     texts: dict[str, str] = field(default_factory=dict)  # train.{domain}, validation.{domain}: digest
     files: dict[str, str] = field(default_factory=dict)  # what it was read from: digest
 
+    def domains(self) -> set[str]:
+        """Those that it has shares or losses of."""
+        return {name for table in (self.losses, self.mixtures) for name in table["domain"].cast(pl.String).unique()}
+
 
 def read_source(source: str, model: str | None) -> Pair:
     """The runs of `model` in a folder, or JSON {"folder"} or {"losses", "mixtures"}, and `map`."""
@@ -116,8 +120,8 @@ def checked_map(given: Mapping[str, object]) -> Map:
 
 
 def mapped(pair: Pair, by: Map) -> Pair:
-    """The pair in new domains. A loss domain is renamed where one domain becomes one; split or
-    merged ones keep their names, since their text is not that of a new domain.
+    """The pair in new domains. A loss domain is renamed where one domain becomes one. Those that
+    are split, or that others are merged into, are called older text where a new one has their name.
     """
     numbers = [name for name in ("proportion", "pool") if name in pair.mixtures.columns]
     rows = [(name, part, share) for name, parts in by.items() for part, share in parts.items()]
@@ -132,15 +136,18 @@ def mapped(pair: Pair, by: Map) -> Pair:
         pl.when(pl.col(name).is_null().any()).then(None).otherwise(pl.col(name).sum()).alias(name) for name in numbers
     ]
     table = table.group_by("mixture", "domain", maintain_order=True).agg(known)
-    into = [part for parts in by.values() for part in parts]
-    renamed = {
-        name: next(iter(parts)) for name, parts in by.items() if len(parts) == 1 and into.count(next(iter(parts))) == 1
+    into = [new for name in pair.domains() for new in by.get(name, [name])]
+    whole = {name: next(iter(by[name])) for name in pair.domains() if len(by.get(name, ())) == 1}
+    names = {name: new for name, new in whole.items() if into.count(new) == 1}
+    # of other text than the new domain of that name: of what is split, or that another is merged into
+    names |= {
+        name: f"{name} (older text)" for name in into if name not in names and (name in by or name in whole.values())
     }
-    losses = pair.losses.with_columns(pl.col("domain").replace(renamed))
+    losses = pair.losses.with_columns(pl.col("domain").cast(pl.String).replace(names))
     texts = {}
     for key, digest in pair.texts.items():
         split, _, name = key.partition(".")
-        texts[f"{split}.{renamed.get(name, name)}"] = digest
+        texts[f"{split}.{names.get(name, name)}"] = digest
     return replace(pair, losses=losses, mixtures=table, texts=texts)
 
 
@@ -154,7 +161,8 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
     kept: list[Pair] = []
     for number, pair in enumerate(([new] if new else []) + list(olds)):
         first = kept[0] if kept else None
-        pair = mapped(pair, by | (_same_text(first, pair) if first else {}))
+        if number or new is None:  # the new runs are in the new domains already
+            pair = mapped(pair, by | (_same_text(first, pair) if first else {}))
         if first is not None:
             pair, more = _fitting(first, pair)
             said += more
