@@ -140,6 +140,22 @@ def test_a_map_leaves_the_new_runs_and_no_loss_on_other_text_of_the_same_name(tm
     refused(words, joined, tmp_path, *merged, "--reuse", str(old), "--map", json.dumps({"code": "web"}))
 
 
+def test_seeds_and_metrics_stay_where_one_table_alone_has_them(tmp_path, capsys) -> None:
+    (tmp_path / "old").mkdir()
+    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
+    for name, table in zip(source, rows("before", *OLD["uniform"]), strict=True):
+        table.write_csv(source[name])
+    flags = pair(tmp_path, NEW)
+    twice = [rows("baseline", *NEW["baseline"], seed)[0] for seed in (1, 2)]
+    pl.concat(twice).write_csv(flags[1])
+    pl.DataFrame({"mixture": ["baseline"], "exam_error": [0.5]}).write_csv(tmp_path / "metrics.csv")
+    out = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
+    take_observations.main([*flags, "--metrics", str(tmp_path / "metrics.csv"), "--reuse", json.dumps(source), "--names",
+        "--group-losses", out[0], "--group-mixtures", out[1]])  # fmt: skip
+    found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
+    assert found.metrics == ("exam_error",) and found.runs.tolist() == [2, 1]
+
+
 def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:
     higher = {
         name: (shares, {one: 1.02 * loss for one, loss in losses.items()}) for name, (shares, losses) in OLD.items()

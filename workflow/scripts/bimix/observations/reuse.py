@@ -24,6 +24,7 @@ from bimix.tables import parsed_json, read_json, read_table
 
 ALIKE = 1e-4  # total variation of mixtures that are the same but for rounding
 DRAWN = 2.0  # runs' worth of the mean over loss domains in the shift of each
+MEANT = {"seed": 1, "metric": False}  # by a table of losses that lacks the column
 ROWS = re.compile(r"(\d+) rows of (\d+) tokens, (\w+)")
 Map = Mapping[str, Mapping[str, float]]
 
@@ -173,6 +174,10 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
     names = [pair.name for pair in kept]
     if len(set(names)) < len(names):
         raise InputError(f"two sources are called {next(n for n in names if names.count(n) > 1)!r}: rename a folder.")
+    meant = {key: one for key, one in MEANT.items() if any(key in pair.losses.columns for pair in kept)}
+    for n, pair in enumerate(kept):
+        lacking = {key: pl.lit(one) for key, one in meant.items() if key not in pair.losses.columns}
+        kept[n] = replace(pair, losses=pair.losses.with_columns(**lacking))
     tables = []
     for what in ("losses", "mixtures"):
         parts = [getattr(pair, what).with_columns(source=pl.lit(pair.name)) for pair in kept]
