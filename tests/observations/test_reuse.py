@@ -3,6 +3,7 @@ merged; levels that differ; what cannot be compared is refused or left out.
 """
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -154,6 +155,12 @@ def test_seeds_and_metrics_stay_where_one_table_alone_has_them(tmp_path, capsys)
         "--group-losses", out[0], "--group-mixtures", out[1]])  # fmt: skip
     found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
     assert found.metrics == ("exam_error",) and found.runs.tolist() == [2, 1]
+
+
+def test_a_round_after_the_end_of_its_search_is_no_further_run(tmp_path, capsys) -> None:
+    old = results(tmp_path / "old", OLD)
+    shutil.copytree(old / "runs/tiny/uniform", old / "runs/tiny/round1")
+    assert set(joined(tmp_path, "--reuse", str(old))[1]["mixture"]) == {"baseline (old)", "round1 (old)"}
 
 
 def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:

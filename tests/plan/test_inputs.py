@@ -1,6 +1,7 @@
 """What rules read, by their config; numbers and names of its tables; arrays of jobs."""
 
 import json
+import shutil
 
 import pytest
 from refusals import refused
@@ -51,6 +52,8 @@ def test_older_runs_in_folders_are_joined_again_where_their_reports_change(confi
         (before,) = reused_versions(Dataset(config, name))
         report.write_text("{ }")
         assert reused_versions(Dataset(config, name)) != [before] and before.startswith(f"{report} ")
+        shutil.copytree(report.parent, report.parent.with_name("round1"))  # as after the end of a search
+        assert Dataset(config, name).reused_runs() == 1
 
 
 def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:

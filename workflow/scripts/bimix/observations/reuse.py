@@ -89,7 +89,10 @@ def of_runs(runs: Sequence[Path], name: str) -> Pair:
         if own != recipe or any(texts.get(key) != one for key, one in digests.items() if key.startswith("validation.")):
             raise InputError(f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse one kind.")
         measured = check(path.with_name("losses.parquet"))
-        files[str(measured)] = digest_file(measured)
+        digest = digest_file(measured)
+        if digest in files.values():
+            continue  # a run before it again, as a round after the end of its search is
+        files[str(measured)] = digest
         table = read_table(measured)
         losses.append(table.select(pl.lit(mixture).alias("mixture"), pl.lit(said["seed"]).alias("seed"), pl.all()))
         for domain, share in said["mixture"].items():

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
 from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, SOURCES, Source, groups_of, taken, wanted_rule
@@ -118,9 +119,10 @@ class Dataset:
         return [path for folder in filter(None, folders) for path in sorted(Path(folder).glob(pattern))]
 
     def reused_runs(self) -> int:
-        """The number of older runs in the fit."""
+        """The number of older runs in the fit; a round after the end of its search is none."""
         tables = [one["losses"] for one in self.reuse if "losses" in one and not isinstance(one, str)]
-        return len(self.reused_reports()) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
+        reports = {digest_file(path) for path in self.reused_reports()}
+        return len(reports) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
 
     def before(self, round: str) -> str:
         """The group of runs, with older ones, from which a round of a search is proposed."""
