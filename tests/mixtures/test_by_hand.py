@@ -13,7 +13,7 @@ import mix_wanted
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import kin, temperature, unimax, wanted, wanted_domains
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import hand_reference
+from bimix.plan.inputs import hand_reference, hand_weights
 from bimix.plan.sources import has_wanted, wanted_names, wanted_rivals
 from bimix.settings.complete import unsearched
 
@@ -89,17 +89,26 @@ def test_kin_have_more_by_their_text_and_the_rest_is_in_the_shares_of_a_referenc
 
 
 def test_an_objective_wants_what_weighs_more_than_others() -> None:
-    for weights, expected in (
-        ({}, []),
-        ({"a": 1, "b": 1, "c": 1}, []),
-        ({"a": 1}, ["a"]),
-        ({"a": 3, "b": 1}, ["a", "b"]),
-        ({"task": 1}, []),
+    for weights, measured, expected in (
+        ({}, [], ""),
+        ({"a": 1, "b": 1, "c": 1}, [], ""),
+        ({"a": 1}, [], "a"),
+        ({"a": 3, "b": 1}, [], "ab"),
+        ({"a": 2, "b": 1, "c": 1}, [], "a"),
+        ({"task": 1}, ["task"], ""),
+        ({"a": 2, "b": 1, "c": 1}, ["task"], "abc"),
+        ({"a": 1, "b": 1, "c": 1, "task": 2}, ["task"], ""),
+        ({"a": 1, "b": 1, "c": 1, "task": 0}, ["task"], "abc"),
+        ({"a": 2, "b": 2, "c": 2, "task": 1}, ["task"], "abc"),
+        ({"a": 3, "b": 1, "c": 1, "task": 1}, ["task"], "a"),
     ):
-        domains = ["a", "b", "c"]
-        found = wanted_domains(weights, domains, sorted({*domains, *weights}))
-        assert [name for name, one in zip(domains, found, strict=True) if one] == expected
-        assert has_wanted({"domains": domains, "optimum": {"weights": weights}}) == bool(expected)
+        block = {"domains": list("abc"), "optimum": {"weights": weights}, "corpus": {"validation_only": measured}}
+        found = wanted_domains(weights, "abc", ["a", "b", "c", *measured])
+        assert "".join(name for name, one in zip("abc", found, strict=True) if one) == expected
+        assert has_wanted(block) == (expected in ("a", "ab")), weights
+        # the script of the rule sees the same losses
+        given = json.loads(hand_weights(Dataset({"datasets": {"d": block}}, "d")))
+        assert (wanted_domains(given, "abc", sorted({*"abc", *given})) == found).all(), weights
 
 
 def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:

@@ -281,6 +281,12 @@ def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:
     return [dataset.mixture("baseline" if found else first)]
 
 
+def hand_weights(dataset: Dataset) -> str:
+    """The weights of all losses, JSON: what is only measured weighs 0 where it has none."""
+    weights = dataset.block["optimum"].get("weights", {})
+    return json.dumps(weights | {name: 0 for name in dataset.only_measured if name not in weights})
+
+
 def answer_prior(dataset: Dataset) -> list[str]:
     """The prior of a dataset's laws, for the rules kin of its answer."""
     read = next((law for law in dataset.optimised_laws if LAWS[law].reads_prior), "bimix")

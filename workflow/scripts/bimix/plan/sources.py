@@ -189,10 +189,11 @@ def wanted_rivals(dataset: "Dataset") -> list[str]:
 
 
 def has_wanted(block: dict) -> bool:
-    """Whether the objective of a block wants some training domains more than others."""
-    weights, domains = loss_weights(block), block.get("domains", [])
-    named = [name for name in domains if weights.get(name, 0) > 0]
-    return bool(named) and (len(named) < len(domains) or len(set(weights.values())) > 1)
+    """Whether the objective of a block wants some training domains, not all (`wanted_domains`)."""
+    weights, domains = loss_weights(block), list(block.get("domains", []))
+    losses = [weights.get(name, 0) for name in (*domains, *at(block, "corpus/validation_only"))]
+    above = sum(losses) / len(losses) * (1 + 1e-9) if losses and min(losses) > 0 else 0
+    return len({weights.get(name, 0) > above for name in domains}) == 2
 
 
 def loss_weights(block: dict) -> dict[str, float]:
