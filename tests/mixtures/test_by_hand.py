@@ -51,6 +51,10 @@ def test_wanted_domains_are_read_so_often_and_the_rest_keeps_its_shares() -> Non
     lower, upper = np.array([0.5, 0, 0, 0]), np.array([1, 0.25, 1, 1])
     assert wanted(TOKENS, 100, OWN, 16, TOKENS, lower)[:2] == pytest.approx([0.5, 0.3])
     assert wanted(TOKENS, 100, OWN, 16, TOKENS, upper=upper)[:2] == pytest.approx([0.55, 0.25])
+    # the least of the others is a part of their fifth, unless it is more
+    for least, both in ((0.1, 0.8), (0.2, 0.8), (0.5, 0.5)):
+        shares = wanted(TOKENS, 100, OWN, 16, TOKENS, np.array([0, 0, 0, least]))
+        assert shares[:2] == pytest.approx([both / 2] * 2) and shares[3] >= least - 1e-9
 
 
 def test_wanted_domains_that_are_cut_share_alike_within_the_bounds() -> None:

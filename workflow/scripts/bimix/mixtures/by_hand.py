@@ -77,7 +77,7 @@ def wanted(
     lower = np.zeros(m) if lower is None else np.asarray(lower, dtype=float)
     upper = np.ones(m) if upper is None else np.minimum(np.asarray(upper, dtype=float), 1.0)
     often = epochs * np.asarray(tokens, dtype=float) / run_tokens
-    most = max(MOST_WANTED - lower[~own].sum(), 0.0) if (~own).any() else 1.0
+    most = min(MOST_WANTED, 1 - lower[~own].sum()) if (~own).any() else 1.0
     share = np.clip(often, lower, upper)
     if share[own].sum() > most:
         share[own] = equal(lower[own], share[own], most)
