@@ -154,6 +154,13 @@ def test_a_table_of_any_tool(tmp_path: Path) -> None:
     assert tokens.rows() == [(mixture, 8, domain, loss, 4096) for mixture, _, domain, loss in expected]
 
 
+def test_the_pools_of_the_mixtures_are_kept(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", "mixture,domain,proportion,pool\na,web,0.5,1000\na,code,0.5,\n")
+    imported(tmp_path, write(tmp_path, "a.csv", "step,web\n5,3\n"), "--pattern", "{domain}", "--tokens-per-step", "512")
+    rows = pl.read_csv(tmp_path / "out/mixtures.csv").select("mixture", "domain", "proportion", "pool").rows()
+    assert rows == [("a", "web", 0.5, 1000), ("a", "code", 0.5, None)]
+
+
 def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
     log = write(tmp_path, "log.csv", "id,step,web\nx1,5,3\nx2,5,3.1\nx3,5,4\nold,5,nan\n")

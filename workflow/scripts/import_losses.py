@@ -1,7 +1,8 @@
 """Take losses and mixtures out of the logs of other training stacks.
 
 logs, mixtures (one row for one proportion, or one column a domain) -> FOLDER/losses.csv (mixture,
-step, domain, loss), FOLDER/mixtures.csv (mixture, domain, proportion): what the laws are fitted to
+step, domain, loss), FOLDER/mixtures.csv (mixture, domain, proportion, pool where it has one): what
+the laws are fitted to
 
 A log is a table of evaluations (csv, parquet, jsonl: a history or a panel of wandb), a
 trainer_state.json of Hugging Face's Trainer, or a folder of TensorBoard's event files.
@@ -56,7 +57,9 @@ def main(argv: list[str] | None = None) -> None:
         losses = with_metrics(losses, read_table(options.metrics), str(options.metrics), "the logs", lower)
     observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
     write_table(losses, outputs[0])
-    write_table(mixtures.select("mixture", "domain", "proportion").drop_nulls(), outputs[1])
+    shares = ["mixture", "domain", "proportion"]
+    pool = ["pool"] if "pool" in mixtures.columns else []
+    write_table(mixtures.select(*shares, *pool).drop_nulls(shares), outputs[1])
     for remark in (*(f"{place}: {one}" for one, place in said.items()), *remarks, *observed.remarks):
         print(f"Remark: {remark}", file=sys.stderr)
     steps = observed.steps
