@@ -125,6 +125,29 @@ def test_no_process_ends_before_another_has_saved(corpus: Path, tmp_path: Path) 
     assert (tmp_path / "left").read_text() == "1"
 
 
+CLOCKS_APART = """
+import os, runpy, sys
+from datetime import timedelta
+sys.argv = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(sys.argv[0]))
+from bimix.training import loop, session
+loop.SAVE_SECONDS = 0 if os.environ["RANK"] == "0" else 1800
+session.PATIENCE = session.LONG_PATIENCE = timedelta(seconds=20)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_a_checkpoint_is_due_in_all_processes_by_the_clock_of_the_first(corpus: Path, tmp_path: Path) -> None:
+    """Else one would wait where it is saved, and another in the next update."""
+    (tmp_path / "apart.py").write_text(CLOCKS_APART)
+    arguments = command(corpus, tmp_path, processes=2, steps=5, evaluate_every=5)
+    arguments.insert(arguments.index(str(SCRIPT)), str(tmp_path / "apart.py"))
+    execute(arguments)
+    lines = checkpoints.attempts(own_state(tmp_path))
+    assert [line["step"] for line in lines if line["event"] == "saved"] == [1, 2, 3, 4, 5]
+
+
 @pytest.mark.slow
 def test_a_loss_that_is_not_finite_stops_with_step_rows_rate_and_norm(corpus: Path, tmp_path: Path) -> None:
     complaint = execute(command(corpus, tmp_path, learning_rate=1e20, final_learning_rate=1e20), expected=1)

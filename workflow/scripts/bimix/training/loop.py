@@ -116,7 +116,7 @@ def train(
         run.say(loss, norm)
         if evaluates:
             run.evaluate(evaluated)
-        if evaluates or stop or time.monotonic() - run.saved_at > SAVE_SECONDS:
+        if evaluates or stop or run.due:
             run.save()
         if stop and run.step < session.recipe.steps:
             session.say(f"Stopped at step {run.step} with the state saved; start again to go on.")
@@ -197,6 +197,7 @@ class Run:
         self.next_look = self.step + 1
         self.first_step = self.logged_step = self.step
         self.first_at = self.saved_at = self.said_at = time.monotonic()
+        self.due = False  # at the last look, a checkpoint by the first process's clock: all save, or none
 
     @property
     def step(self) -> int:
@@ -258,8 +259,11 @@ class Run:
         """
         device = self.accelerator.device
         shares = [loss for _, _, loss, _ in self.seen]
-        losses = torch.stack([*shares, torch.tensor(float(self.wants_to_stop()), device=device)])
-        *losses, requests = self.accelerator.reduce(losses, reduction="sum").tolist()
+        due = self.accelerator.is_main_process and time.monotonic() - self.saved_at > SAVE_SECONDS
+        flags = torch.tensor([self.wants_to_stop(), due], dtype=torch.float32, device=device)
+        losses = self.accelerator.reduce(torch.cat([torch.stack(shares), flags]), reduction="sum")
+        *losses, requests, due = losses.tolist()
+        self.due = due > 0
         norms = torch.stack([norm for _, _, _, norm in self.seen]).tolist()
         seen, self.seen = self.seen, []
         for (step, counts, _, _), loss, norm in zip(seen, losses, norms, strict=True):
