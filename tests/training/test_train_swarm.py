@@ -24,6 +24,7 @@ from bimix.errors import InputError
 from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, loop, update
 from bimix.training.attempt import STOPPED
+from bimix.training.session import Session
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -168,6 +169,16 @@ def test_a_run_that_is_not_finite_stops_no_other(corpus: Path, tmp_path, whole: 
     for name in ("swarm_0002", "swarm_0003"):
         found, expected = (of_run(folder, name) / "losses.parquet" for folder in (tmp_path, whole))
         assert found.read_bytes() == expected.read_bytes()
+
+
+@pytest.mark.usefixtures("new_accelerator")
+def test_whether_another_run_begins_is_decided_by_the_first_process(corpus: Path, tmp_path: Path, monkeypatch) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(Session, "wants_to_stop", lambda session: True)
+    monkeypatch.setattr(Session, "broadcast", lambda session, thing: False)  # the first has not heard of it yet
+    monkeypatch.setattr(train_swarm, "train_one", lambda session, state, name, mixture: begun.append(name))
+    assert train_swarm.main(part(corpus, tmp_path)[2:]) == STOPPED
+    assert begun == ["swarm_0001"]
 
 
 @pytest.mark.slow

@@ -41,7 +41,8 @@ def main(argv: list[str] | None = None) -> int:
     folders, not_finite = {}, []
     for name, mixture in mixtures.items():
         try:
-            folders[name] = None if session.wants_to_stop() else train_one(session, options.state, name, mixture)
+            stop = session.broadcast(session.wants_to_stop())  # deadlines of processes are moments apart
+            folders[name] = None if stop else train_one(session, options.state, name, mixture)
         except NotFinite as error:  # in all processes at the same update; the other runs can end
             not_finite.append(f"{name}: {error}")
             session.say(not_finite[-1])
