@@ -1,6 +1,9 @@
 """DoGE's update in float64 by hand: clipping, absent domains, scores, averages, goals."""
 
 import functools
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -120,6 +123,42 @@ def test_whole_domains_are_dealt_out_and_every_row_is_read_once() -> None:
         assert sorted(rows) == list(range(len(chosen)))
         sizes, read = zip(*numbers, strict=True)
         assert max(sizes) - min(sizes) <= 1 and sum(read) == 4
+
+
+def updated(processes: int, monkeypatch: pytest.MonkeyPatch) -> list[Doge]:
+    """What one update by so many processes leaves in each; here they are threads."""
+    meeting, sent, methods = threading.Barrier(processes, timeout=60), {}, []
+
+    def add(accelerator: SimpleNamespace, tensor: torch.Tensor) -> torch.Tensor:
+        sent[accelerator.process_index] = tensor.clone()
+        meeting.wait()
+        tensor.copy_(sum(sent[process] for process in range(processes)))
+        meeting.wait()
+        return tensor
+
+    monkeypatch.setattr(doge, "sum_over_processes", add)
+    for process in range(processes):
+        own = learner(0.65)
+        accelerator = SimpleNamespace(process_index=process, num_processes=processes, device=torch.device("cpu"))
+        own.session.accelerator = accelerator
+        methods.append(Doge(own, doge.reserve(own.session), mix()))
+
+    def update(method: Doge) -> None:
+        mine = method.own(CHOSEN)
+        method.update(replace(proxy.batch(), rows=proxy.batch().rows[mine], chosen=CHOSEN[mine]), 0)
+
+    with ThreadPoolExecutor(processes) as pool:
+        list(pool.map(update, methods))
+    return methods
+
+
+def test_processes_without_a_domain_take_part_in_an_update(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of seven, for four domains and the mix, one has the mix alone and two have nothing."""
+    (whole,) = updated(1, monkeypatch)
+    for method in updated(7, monkeypatch):
+        torch.testing.assert_close(method.trace.weights, whole.trace.weights, rtol=1e-6, atol=0)
+        for weight, expected in zip(method.learner.plain.parameters(), whole.learner.plain.parameters(), strict=True):
+            torch.testing.assert_close(weight, expected)
 
 
 def all_rows(part: Part) -> set[tuple[int, int]]:

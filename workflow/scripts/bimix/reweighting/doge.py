@@ -71,9 +71,9 @@ def products(gradients: Tensor, toward: Tensor) -> Tensor:
     """Inner products (n,) of `gradients` (n, numbers) with `toward` (numbers,), summed in fp64.
 
     In blocks: a single product of such narrow matrices would leave most of a GPU idle. `numbers` is
-    a multiple of the block.
+    a multiple of the block, n may be 0.
     """
-    blocks = gradients.view(len(gradients), -1, BLOCK).transpose(0, 1)
+    blocks = gradients.view(len(gradients), len(toward) // BLOCK, BLOCK).transpose(0, 1)
     return torch.bmm(blocks, toward.view(-1, BLOCK, 1)).sum(0, dtype=torch.float64)[:, 0]
 
 
