@@ -70,6 +70,11 @@ def test_domains_that_did_not_answer_keep_their_floor_and_bounds_may_meet() -> N
     assert run_bounds(level, 40, upper={"a": 0.05})[0].tolist() == [0.05, 0]
     assert run_bounds(level, 40, lower={"a": 0.3, "b": 0.2})[0].tolist() == [0.3, 0.2]
     assert run_bounds(level, 40, weights={"b": 1, "c": 1})[0].tolist() == [0, 0]
+    # a floor is nobody's bound: it yields to epochs, and to what the given bounds leave
+    low, high = run_bounds(level, 40, max_epochs=2, tokens={"a": 50, "b": 5000})
+    assert low.tolist() == [0.05, 0] and high.tolist() == [0.05, 1.0]
+    assert run_bounds(level, 40, lower={"b": 0.96})[0] == pytest.approx([0.04, 0.96], abs=1e-15)
+    refused("the lower bound of a is 0.1 and its", run_bounds, level, 40, {"a": 0.1}, None, 2, {"a": 50, "b": 5000})
     # bounds may meet and sum to one but for rounding
     ten = [str(number) for number in range(10)]
     tenths = dict.fromkeys(ten, 0.1)

@@ -71,16 +71,16 @@ def run_bounds(
     None: the law's default (Olmix: 4), if it has one and the tokens are known.
 
     A domain whose loss did not respond to its share (`unanswered`) keeps the least fitted
-    proportion, unless `lower` names it or `weights` leave it out: the data do not determine its
-    share, which is no reason to drop it.
+    proportion, or what upper bounds, epochs and the others' lower bounds leave of it, unless `lower`
+    names it or `weights` leave it out: the data do not determine its share, which is no reason to
+    drop it.
 
     `run_tokens`: of the run; by default the step times the tokens per step of the fitted runs.
     Errors: max_epochs without the domains' tokens or the tokens of the run.
     """
     seen = fitted["proportions_seen"]
     target = dict(zip(fitted["loss_domains"], target_weights(fitted, weights), strict=True))
-    floors = {domain: seen[domain]["min"] for domain in unanswered(fitted) if domain in seen and target[domain] > 0}
-    lower = {domain: min(floor, (upper or {}).get(domain, 1)) for domain, floor in floors.items()} | (lower or {})
+    kept = {domain for domain in unanswered(fitted) if target[domain] > 0} - set(lower or {})
     own, whose = LAWS[fitted["law"]].most_epochs, ""
     if max_epochs is None and own < float("inf") and tokens and (run_tokens or fitted["tokens_per_step"]):
         max_epochs, whose = own, f", the law {fitted['law']}'s own, which --max-epochs inf lifts,"
@@ -93,7 +93,9 @@ def run_bounds(
                 f"how many tokens a run of {step} steps trains on."
             )
         run_tokens = step * fitted["tokens_per_step"] if run_tokens is None else run_tokens
-    return feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens, whose)
+    low, high = feasible_bounds(fitted["domains"], lower, upper, max_epochs, tokens, run_tokens, whose)
+    floors = np.minimum([seen[domain]["min"] if domain in kept else 0.0 for domain in fitted["domains"]], high)
+    return low + floors * min(1.0, max(1 - low.sum(), 0.0) / max(floors.sum(), 1e-300)), high
 
 
 def with_least(
