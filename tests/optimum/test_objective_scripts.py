@@ -146,7 +146,7 @@ def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
 def test_a_value_of_another_type_in_the_json_is_refused_with_its_key():
     for key, given in (
         ("marginals", '{"a": "x"}'), ("marginals", "null"), ("marginals", "[1]"), ("marginals", '{"a": true}'),
-        ("weights", "[1]"), ("weights", '{"a": null}'), ("families", '{"a": 3}'), ("families", '[["a"]]'),
+        ("weights", "[1]"), ("weights", '{"a": null}'), ("weights", '{"a": -1}'), ("families", '{"a": 3}'), ("families", '[["a"]]'),
         ("carry", '["auto", "x"]'), ("carry", "null"),
         ("margin", '"x"'), ("confidence", "null"), ("reference", "3"), ("kind", "[1]"),
     ):  # fmt: skip

@@ -35,11 +35,11 @@ def _text(one: object) -> bool:
 
 
 # For each key of --objective: a check of its value, and the requirement in words
-NUMBERS = (lambda one: _block(one, _number), "a JSON object of numbers")
 AMOUNT = (lambda one: _number(one, 0), "a finite number, 0 or more")
+AMOUNTS = (lambda one: _block(one, AMOUNT[0]), "a JSON object of finite numbers, 0 or more")
 TYPES = {
     "kind": (lambda one: one in KINDS, f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"),
-    "weights": NUMBERS,
+    "weights": AMOUNTS,
     "families": (
         lambda one: _block(one, lambda names: isinstance(names, list) and all(map(_text, names))),
         "a JSON object of lists of names",
@@ -52,7 +52,7 @@ TYPES = {
     ),
     "confidence": AMOUNT,
     "pareto": (lambda one: True, ""),  # read elsewhere
-    "marginals": NUMBERS,
+    "marginals": AMOUNTS,
 }
 
 
