@@ -8,7 +8,7 @@ import bench_size
 import numpy as np
 import polars as pl
 import pytest
-from laws.known import mixtures, of_sizes, write_runs
+from laws.known import mixtures, of_schedules, of_sizes, write_runs
 from refusals import refused
 
 import estimate_intervals
@@ -168,6 +168,13 @@ def test_a_law_is_read_at_the_run_that_it_was_fitted_for_unless_another_is_asked
     flags = write_runs(one, DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
     with pytest.raises(InputError, match="is a size, and the law transfer was fitted at one"):
         fit_law.main(["--law", "transfer", *flags, "--asked", str(tmp_path / "run.json"), "--out", plain])
+
+
+def test_a_law_over_schedules_has_no_size():
+    fitted = laws.fit("transfer", of_schedules(1))
+    assert "size" in fitted["coefficients"]["a"]
+    refused("1.2e[+]09 is a size, and the law transfer was fitted at one", laws.at_run, fitted, 1.2e9, 4e9)
+    laws.at_run(fitted, None, 4e9)
 
 
 def test_a_model_far_larger_than_those_fitted_is_warned_of(tmp_path, capsys):

@@ -147,7 +147,8 @@ def at_run(
     """
     law, first = LAWS[fitted["law"]], next(iter(fitted["coefficients"].values()))
     levels = first.get("size") if law.over_sizes else None
-    if parameters is not None and levels is None:
+    # Over schedules alone the levels have a size that stands for none.
+    if parameters is not None and (levels is None or len({one["parameters"] for one in levels["sizes"]}) < 2):
         raise InputError(
             f"--parameters {parameters:g} is a size, and the law {fitted['law']} was fitted at one: it needs losses of two"
             " sizes or more (column parameters), and the law transfer."
