@@ -111,6 +111,24 @@ def test_a_law_that_was_changed_after_its_fit_is_refused(tables: Path, tmp_path:
         checked_law(path)
 
 
+def test_a_law_of_single_steps_is_read_at_those_that_two_runs_reach(tmp_path: Path) -> None:
+    observed = observe(with_transfer(1, 3), mixtures(1, 6, 3), [100, 200, 400], domains=DOMAINS)
+    observed.losses[1:, 2] = np.nan
+    observed.losses[:, 1, 2] = np.nan  # c at the first step alone
+    fitted = fit("exponential", observed)
+    (tmp_path / "law.json").write_text(json.dumps(fitted))
+    assert checked_law(tmp_path / "law.json") == fitted
+    asked = ["--coefficients", f"{tmp_path}/law.json", "--out", f"{tmp_path}/m.json", "--step"]
+    optimize_mixture.main([*asked, "100"])
+    for step, where in (("200", "fitted to c at the steps 100 one"), ("400", "fitted to a at the steps 100, 200 one")):
+        refused(f"{where} by one: it says nothing about step {step}", optimize_mixture.main, [*asked, step])
+    refused("fewer than two runs have a loss of c at step 200", laws.predict, fitted, observed.proportions, [200])
+    for values in fitted["coefficients"].values():
+        values["steps"].clear()
+    (tmp_path / "law.json").write_text(json.dumps(fitted))
+    refused("predicts no finite loss", checked_law, tmp_path / "law.json")
+
+
 SIZES = [
     {"parameters": 1e8, "tokens": 1e9, "shift": 0.1, "nu": 1.0},
     {"parameters": 1e8, "tokens": 4e9, "shift": 0.2, "nu": 0.9},

@@ -7,8 +7,8 @@ With --parameters a law fitted to several sizes predicts a model of that size, t
 --run-tokens. With --tokens, the pools of that run, repeated text counts less; without it each
 mixture is predicted at its own pools, if its table has a column pool.
 
-A loss that the law does not define (bimix: of a domain of proportion 0) is null, with a remark on
-standard error.
+A loss that the law does not define (bimix: of a domain of proportion 0; a law of single steps: at a
+step that fewer than two runs reach) is null, with a remark on standard error.
 """
 
 import argparse
@@ -21,6 +21,7 @@ import polars as pl
 from bimix.errors import run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import at_run, far_ahead, predict_defined, undefined
+from bimix.laws.table import LAWS
 from bimix.observations.observations import pools_of, proportions_of
 from bimix.optimum.flags import add_flags, asked_tokens, note_unlimited
 from bimix.outputs import write_table
@@ -63,9 +64,12 @@ def main(argv: list[str] | None = None) -> None:
         for name, own in zip(names, losses, strict=True):
             unknown = undefined(fitted, own)
             if unknown:
+                where = (
+                    "a proportion of 0" if LAWS[fitted["law"]].over_steps else "steps that fewer than two runs reach"
+                )
                 print(
                     f"{path}, mixture {name!r}: the law {fitted['law']} does not define the losses of "
-                    f"{', '.join(unknown)} at a proportion of 0; they are null.",
+                    f"{', '.join(unknown)} at {where}; they are null.",
                     file=sys.stderr,
                 )
         frames.append(

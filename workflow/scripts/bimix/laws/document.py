@@ -16,7 +16,7 @@ FIXED = ("law", "domains", "loss_domains", "steps", "mixtures", "proportions_see
 
 
 def digest_law(fitted: dict) -> str:
-    """blake2b (32 hexadecimal digits) of a law without its provenance, with sorted keys."""
+    """blake2b (32 hexadecimal digits) of a law without its provenance, keys in their order."""
     text = json.dumps({name: value for name, value in fitted.items() if name != "provenance"}, ensure_ascii=False)
     return hashlib.blake2b(text.encode("utf-8"), digest_size=16).hexdigest()
 
@@ -65,8 +65,10 @@ def check_law(fitted: dict, path: Path | str) -> None:
     shares = np.full((1, len(fitted["domains"])), 1 / len(fitted["domains"]))
     try:
         with np.errstate(all="ignore"):
-            losses = predict_defined(fitted, shares, np.array(steps[-1:]))
-        sound = losses.shape == (1, 1, len(fitted["loss_domains"])) and np.isfinite(losses).all()
+            losses = predict_defined(fitted, shares, np.array(steps))
+        sound = losses.shape == (1, len(steps), len(fitted["loss_domains"])) and not np.isinf(losses).any()
+        # A per-step law has no loss at a step that fewer than two runs reach.
+        sound = sound and np.isfinite(losses).any(axis=1).all()
     except InputError:
         raise
     except Exception as error:  # of coefficients that are none each law raises something else

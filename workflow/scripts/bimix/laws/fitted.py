@@ -75,19 +75,22 @@ def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndar
     """Losses (n, k, d), nats per token, of a fitted law at proportions (n, m) in the order of its
     domains, at each of k steps.
 
-    Errors: a step to which a per-step law was not fitted; a mixture for which the law defines no
-    loss.
+    Errors: a step to which a per-step law was not fitted; a mixture or step for which the law
+    defines no loss.
     """
     losses = predict_defined(fitted, proportions, steps)
     for domain in undefined(fitted, losses):
-        raise InputError(
-            f"a mixture has proportion 0 of {domain}: the {fitted['law']} law is not defined there; use transfer."
-        )
+        why = f"a mixture has proportion 0 of {domain}"
+        if not LAWS[fitted["law"]].over_steps:
+            why = f"fewer than two runs have a loss of {domain} at step {' or '.join(f'{step:g}' for step in steps)}"
+        raise InputError(f"{why}: the {fitted['law']} law is not defined there; use transfer.")
     return losses
 
 
 def predict_defined(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """As `predict`, with NaN where the law defines no loss: at proportion 0 in `bimix`."""
+    """As `predict`, with NaN where the law defines no loss: at proportion 0 in `bimix`, and of a
+    loss domain that a per-step law was not fitted to at a step.
+    """
     code, steps = LAWS[fitted["law"]].code, np.asarray(steps, dtype=float)
     return code.predict(fitted["coefficients"], fitted["domains"], fitted["steps"], proportions, steps)
 

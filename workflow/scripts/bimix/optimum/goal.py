@@ -37,13 +37,14 @@ class Goal:
         self.convex = LAWS[fitted["law"]].optimum != "simulated"
         coefficients = {name: fitted["coefficients"][name] for name in self.names}
         self.alone = fitted | {"loss_domains": self.names, "coefficients": coefficients}
+        if self.convex:
+            self.minimised = [_minimised(fitted, step, name) for name in self.names]  # refuses unknown steps
         self.before = self._reference_losses() if self.groups or self.held else None
         # The parts of minimax, or the constraints
         self.parts = list(self.groups) or list(self.held)
         self.rows = self._rows()
         self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
         if self.convex:
-            self.minimised = [_minimised(fitted, step, name) for name in self.names]
             # The objective of a law's optimum may differ from its loss by a constant.
             centre = np.full(len(fitted["domains"]), 1 / len(fitted["domains"]))
             self.constants = np.zeros(len(self.names))

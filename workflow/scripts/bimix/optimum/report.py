@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import linprog
 
 from bimix.laws.fitted import predict_defined, undefined
+from bimix.laws.table import LAWS
 from bimix.observations.observations import proportions_of
 from bimix.optimum.objective import average, defined, target_weights, weighed
 from bimix.optimum.optimum import Best, Sought
@@ -175,9 +176,12 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
     lines = [f"average loss predicted {at}: {average(losses, target):.4f}{over}"]
     lines += [f"  {sentence}" for sentence in sentences(reported)] if reported else []
     if unknown := undefined(fitted, losses):
+        why, more = "a proportion of 0", " (a domain that shall stay in the mixture needs a bound `lower`)"
+        if not LAWS[fitted["law"]].over_steps:
+            why, more = "a step that fewer than two runs reach", ""
         lines.append(
-            f"  not defined there, by the law {fitted['law']}, which has no loss at a proportion of 0: the losses of "
-            f"{', '.join(unknown)}; they weigh 0 (a domain that shall stay in the mixture needs a bound `lower`)"
+            f"  not defined there, by the law {fitted['law']}, which has no loss at {why}: the losses of "
+            f"{', '.join(unknown)}; they weigh 0{more}"
         )
     pools, run_tokens = sought.pools or {}, sought.run_tokens or 0.0
     for domain, share, low, high in zip(fitted["domains"], shares, sought.lower, sought.upper, strict=True):
