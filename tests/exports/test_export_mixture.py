@@ -100,6 +100,18 @@ def test_what_a_consumer_reads_is_the_mixture_by_name(tmp_path: Path, form: str)
             assert own == pytest.approx([sum(own) * file["size"] / total for file in block["train"]], abs=1e-6)
 
 
+def test_a_domain_keeps_its_share_however_many_files_it_has(tmp_path: Path) -> None:
+    domains = {name: {"train": files([f"/{name}/{n}" for n in range(count)], [1 + n % 7 for n in range(count)])}
+        for name, count in (("web", 300), ("wiki", 2000))}  # fmt: skip
+    mixture = {"web": 1 - 1e-6, "wiki": 1e-6}
+    for form in ("megatron-file", "csv", "nanotron", "maxtext-json"):
+        weights = READERS[form][0](exported(tmp_path, form, mixture, domains, records="samples")[0])
+        for name, block in domains.items():
+            own, size = [weights[file["path"]] for file in block["train"]], sum(file["size"] for file in block["train"])
+            assert math.fsum(own) == pytest.approx(mixture[name], rel=1e-9)
+            assert own == pytest.approx([mixture[name] * file["size"] / size for file in block["train"]], rel=0.02)
+
+
 @pytest.mark.parametrize("form", READERS)
 def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
     """All marks that a format holds in one path, each other in one of its own."""

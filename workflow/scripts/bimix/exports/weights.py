@@ -10,11 +10,12 @@ from functools import cached_property
 from bimix.errors import InputError
 from bimix.exports.data import Data, File
 from bimix.exports.formats import FORMATS, Format
-from bimix.mixtures.mixture import Mixture, decimals
+from bimix.mixtures.mixture import Mixture, divided
 from bimix.names import unknown
 from bimix.plan.dataset import first_updates
 
-DECIMALS = 9  # of a weight
+DECIMALS, MOST_DECIMALS = 9, 15  # of a domain's weight; of its files' at most
+UNITS = 100  # of a file's last decimal, on average: fewer would not divide a weight by size
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
 
 BLOCK, MOST = 2048, 32768  # of Levanter: its default, and the largest power of two below its limit of 2^16
@@ -83,11 +84,10 @@ class Export:
     @cached_property
     def parts(self) -> list[Part]:
         """A part per domain, or per file by its share of bytes. Errors: a file without a size."""
-        domains = self.data.domains
+        domains, units = self.data.domains, divided(self.drawn, 10**DECIMALS)
         if self.form.sources == "domains":
-            weights = decimals(self.drawn, DECIMALS)
-            return [Part(name, domains[name].train, weights[name], name) for name in self.shares]
-        shared: dict[tuple[str, int], float] = {}
+            return [Part(name, domains[name].train, units[name] / 10**DECIMALS, name) for name in self.shares]
+        parts, taken = [], set(domains)
         for name in self.shares:
             files = domains[name].train
             lacking = [file.path for file in files if file.size is None]
@@ -96,18 +96,19 @@ class Export:
                     f"{self.data.name}: domains/{name} has {len(files)} files and no 'size' of {lacking[0]!r}:"
                     f" {self.format} weighs each file, and they share the domain's weight by size."
                 )
-            total = math.fsum(file.size or 1 for file in files)
+            digits = DECIMALS
+            while units[name] * 10 ** (digits - DECIMALS) < UNITS * len(files) and digits < MOST_DECIMALS:
+                digits += 1
+            sizes = {number: file.size or 1 for number, file in enumerate(files)}
+            own = divided(sizes, units[name] * 10 ** (digits - DECIMALS))
             for number, file in enumerate(files):
-                shared[name, number] = self.drawn[name] * (file.size or 1) / total
-        parts, taken = [], set(domains)
-        for (name, number), weight in decimals(shared, DECIMALS).items():
-            label = name
-            if len(domains[name].train) > 1:
-                label = f"{name}_{number}"
-                while label in taken:
-                    label += "_"
-            taken.add(label)
-            parts.append(Part(name, [domains[name].train[number]], weight, label))
+                label = name
+                if len(files) > 1:
+                    label = f"{name}_{number}"
+                    while label in taken:
+                        label += "_"
+                taken.add(label)
+                parts.append(Part(name, [file], own[number] / 10**digits, label))
         return parts
 
     @property

@@ -20,7 +20,7 @@ from jinja2.runtime import Context
 
 from bimix.errors import InputError
 from bimix.exports.data import Data
-from bimix.exports.weights import DECIMALS, Export, Part
+from bimix.exports.weights import DECIMALS, MOST_DECIMALS, Export, Part
 
 # The builder of Hugging Face datasets for each file ending, packed or not.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
@@ -165,7 +165,7 @@ def _csv(row: Sequence) -> Quoted:
 
 def _decimal(weight: float) -> Quoted:
     """A weight as a decimal without an exponent: 0.25, 0.000000001."""
-    text = f"{weight:.{DECIMALS}f}".rstrip("0")
+    text = f"{weight:.{MOST_DECIMALS}f}".rstrip("0")
     return Quoted(text + "0" if text.endswith(".") else text)
 
 

@@ -167,7 +167,13 @@ def decimals(weights: Mapping[Key, float], digits: int) -> dict[Key, float]:
     result is a neighbour of its exact value, except that the largest weight pays where weights
     below one unit are raised to it.
     """
-    units, total = 10**digits, math.fsum(weights.values())
+    units = 10**digits
+    return {key: part / units for key, part in divided(weights, units).items()}
+
+
+def divided(weights: Mapping[Key, float], units: int) -> dict[Key, int]:
+    """So many units by positive weights, as `decimals` rounds them."""
+    total = math.fsum(weights.values())
     fine = {key: round(weight / total * units * FINE) for key, weight in weights.items()}
     whole = {key: max(1, part // FINE) for key, part in fine.items()}
     rest = units - sum(whole.values())
@@ -175,7 +181,7 @@ def decimals(weights: Mapping[Key, float], digits: int) -> dict[Key, float]:
         whole[max(whole, key=whole.__getitem__)] += rest
     for key in sorted(fine, key=lambda key: whole[key] * FINE - fine[key])[: max(rest, 0)]:
         whole[key] += 1
-    return {key: part / units for key, part in whole.items()}
+    return whole
 
 
 def softmax(entropies: np.ndarray) -> np.ndarray:
