@@ -57,7 +57,12 @@ def test_megatron_has_a_line_of_arguments_for_each_launch(tmp_path: Path, capsys
     weights = [dict(zip(one.data_path[1::2], map(float, one.data_path[::2]), strict=True)) for one in read]
     assert weights[0] == {"/data/code": 0.25, "/data/web/0": 0.5625, "/data/web/1": 0.1875}
     assert weights[1]["/data/wiki"] == 0.5 and sum(weights[1].values()) == 1
-    assert "line 1 from 0, line 2 from 800 iterations on" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "line 1 from 0, line 2 from 800 iterations on" in said and "Left out" not in said
+    never = {"stages": [{"share": one["share"], "mixture": FIRST | {"web": 0.75 - n / 4, "code": 0.25 + n / 4}}
+        for n, one in enumerate(STAGED["stages"])]}  # fmt: skip
+    exported(tmp_path, "megatron", "--run-steps", "1000", mixture=never)
+    assert "Left out, for their proportion is 0: wiki.\n" in capsys.readouterr().err
 
 
 def test_what_holds_one_mixture_or_knows_no_updates_refuses_stages(tmp_path: Path) -> None:

@@ -72,8 +72,7 @@ def write(stages: Sequence[Export]) -> Written:
     text = template.render(
         export=export, parts=export.parts, stages=stages, data=export.data, domains=domains, remark=remark
     )
-    said = [sentence for stage in stages for sentence in _unread(stage)]
-    return Written(text, tuple(dict.fromkeys((*said, *remarks))))
+    return Written(text, tuple(dict.fromkeys((*_unread(stages), *remarks))))
 
 
 def blanks(domains: Sequence[str]) -> dict[str, str]:
@@ -96,15 +95,19 @@ def blanks(domains: Sequence[str]) -> dict[str, str]:
     return texts
 
 
-def _unread(export: Export) -> list[str]:
-    """Remarks: domains left out, data not in the mixture, files that the consumer cannot read."""
-    data, said = export.data, []
-    if export.dropped and not export.form.zero:
-        said.append(f"Left out, for their proportion is 0: {', '.join(export.dropped)}.")
-    others = [name for name in data.domains if name not in export.shares and name not in export.dropped]
+def _unread(stages: Sequence[Export]) -> list[str]:
+    """Remarks: domains left out, data not in the mixture, files that the consumer cannot read; each
+    of all stages together.
+    """
+    export, data, said = stages[0], stages[0].data, []
+    shares = dict.fromkeys(name for stage in stages for name in stage.shares)
+    dropped = dict.fromkeys(name for stage in stages for name in stage.dropped if name not in shares)
+    if dropped and not export.form.zero:
+        said.append(f"Left out, for their proportion is 0: {', '.join(dropped)}.")
+    others = [name for name in data.domains if name not in shares and name not in dropped]
     if others:
         said.append(f"The mixture does not name these domains of {data.name}: {', '.join(others)}.")
-    files = (file.path for name in export.shares for file in data.domains[name].train)
+    files = (file.path for name in shares for file in data.domains[name].train)
     text = [] if export.form.text else [path for path in files if re.search(TEXT, path)]
     if text:
         said.append(
