@@ -173,6 +173,23 @@ def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys
         assert ("wiki" in text, said) == (known.zero, not known.zero), form
 
 
+def test_files_that_a_consumer_reads_otherwise_than_meant_are_said(tmp_path: Path, capsys) -> None:
+    tokenised = "reads what a tool of its own made of text, and '{}' is text: tokenise it"
+    torchtitan = "torchtitan's IndexedJsonlSource reads plain JSON lines, and the ending of '{}' says otherwise"
+    levanter = "Levanter takes each line of '{}' for a document"
+    for form, paths, words in (
+        ("megatron", ["/w.parquet", "/w.csv.gz", "/w.tsv", "/w.arrow", "/w.jsonl"], tokenised),
+        ("torchtitan", ["/w.jsonl.zst", "/w.txt", "/w.parquet"], torchtitan),
+        ("torchtitan", ["/w.jsonl", "/w.ndjson"], ""),
+        ("levanter", ["/w.txt", "/w.txt.gz"], levanter),
+        ("levanter", ["/w.jsonl.gz", "/w.parquet"], ""),
+    ):
+        for path in paths:
+            exported(tmp_path, form, {"web": 1}, {"web": {"train": [path]}})
+            said = capsys.readouterr().err
+            assert words.format(path) in said and (bool(words) or not said), (form, path, said)
+
+
 def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
     domains = {
         "web": {"train": ["/w"], "validation": ["/w_valid", "/w_valid2"]},
@@ -206,10 +223,13 @@ def test_levanter_draws_the_rarest_domain_as_often_as_requested_or_says_never(tm
         domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki")}
         text, _ = exported(tmp_path, "levanter", {"web": 1 - rarest, "wiki": rarest}, domains)
         counts = consumers.levanter_counts(text)
-        never = "Levanter never draws 'wiki': its weight 1e-05 is less than one of 32768 sequences."
+        never = "Levanter never draws 'wiki' (1e-05): less than one of 32768 sequences."
         assert (never in capsys.readouterr().err) == (counts["wiki"] == 0) == (rarest == 0.00001)
         if counts["wiki"]:
             assert counts["wiki"] / sum(counts.values()) == pytest.approx(rarest, rel=1 / 64 if rarest > 1e-3 else 0.3)
+    domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki", "law")}
+    exported(tmp_path, "levanter", {"web": 0.99997, "wiki": 1e-5, "law": 2e-5}, domains)
+    assert "Levanter never draws 'law' (2e-05), 'wiki' (1e-05): less than one of" in capsys.readouterr().err
 
 
 def test_the_epoch_of_a_stream_is_the_run(tmp_path: Path) -> None:
@@ -283,6 +303,7 @@ WRONG = [
     ("olmo-core", {"web": WEB}, {}, "--format olmo-core needs --run-tokens"),
     ("olmo-core", {"web": WEB}, {"run": 1e9}, "--format olmo-core needs the unique tokens of 'web'"),
     ("huggingface", {"web": WEB}, SAMPLES, "its ending is none of .jsonl"),
+    ("huggingface", {"web": {"train": ["/w.tsv"]}}, SAMPLES, "its ending is none of .jsonl"),
     (
         "huggingface",
         {"web": {"train": ["/a.jsonl", "/b.csv"]}},

@@ -23,10 +23,10 @@ from bimix.exports.data import Data
 from bimix.exports.weights import DECIMALS, MOST_DECIMALS, Export, Part
 
 # The builder of Hugging Face datasets for each file ending, packed or not.
-BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv|tsv", "text": "te?xt", "arrow": "arrow"}
+BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv", "text": "te?xt", "arrow": "arrow"}
 SHARES_ALONE = ("megatron", "megatron-file", "megatron-splits", "nanotron")
 PACKED = r"(\.(gz|zst|xz|bz2))?"
-TEXT = r"\.(jsonl?|ndjson|te?xt)(\.\w+)?$"
+TEXT = r"\.(jsonl?|ndjson|te?xt|parquet|csv|tsv|arrow)(\.\w+)?$"
 
 
 class Written(NamedTuple):
