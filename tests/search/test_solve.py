@@ -53,7 +53,7 @@ def test_the_recommended_mixture_of_made_laws_is_near_the_best_and_no_worse_than
     assert "do not determine" not in pages[1]
 
 
-def test_a_run_below_all_promises_is_taken_and_seen(tmp_path) -> None:
+def test_a_run_below_all_promises_is_taken_and_seen(tmp_path, monkeypatch) -> None:
     losses, mixtures = made_laws.tables(made_laws.law(0), 0)
     lucky = pl.col("mixture") == "m03"
     losses = losses.with_columns(pl.when(lucky).then(pl.col("loss") * 0.8).otherwise(pl.col("loss")).alias("loss"))
@@ -62,6 +62,10 @@ def test_a_run_below_all_promises_is_taken_and_seen(tmp_path) -> None:
     assert mixture == pytest.approx(shares, abs=1e-6)
     # by a law that errs by 5 % it is not surely the best of all
     assert said.startswith("losses: take m03, which ties with uniform") and " Seen m03, run on your runs, " in said
+    assert (tmp_path / "out/explore.html").exists()
+    monkeypatch.setattr(solve_mixture, "DRAWN", ())  # as of a law that is no formula
+    solved(tmp_path, losses, mixtures, "--laws", "bimix")
+    assert not (tmp_path / "out/explore.html").exists(), "it would be of the answer before"
 
 
 def test_bounds_weights_epochs_and_objectives_are_kept(tmp_path) -> None:

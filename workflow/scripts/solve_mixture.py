@@ -76,6 +76,8 @@ def main(argv: list[str] | None = None) -> None:
     if text := explored(options, found, page):
         write_text(options.out / "explore.html", text)
         lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
+    else:
+        (options.out / "explore.html").unlink(missing_ok=True)  # of an earlier answer
     write_text(options.out / "summary.txt", "\n".join([*lines, ""]))
     print("\n".join(lines))
 
