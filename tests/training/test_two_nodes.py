@@ -19,11 +19,12 @@ import pretrain_model
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = {
-    # as many tasks as nodes; unlike the real one it leaves the others alone where one has failed
+    # as many tasks as nodes, in which no signal is ignored; unlike the real one it leaves the others
+    # alone where one has failed
     "srun": """#!/bin/bash
 echo "$*" > "${0%/*}/flags"
 while [[ $1 == --* ]]; do case $1 in --*=*) shift;; *) shift 2;; esac; done
-for node in 0 1; do SLURM_NODEID=$node SLURM_STEP_NODELIST=both "$@" & tasks+=($!); done
+for node in 0 1; do SLURM_NODEID=$node SLURM_STEP_NODELIST=both env --default-signal=TERM "$@" & tasks+=($!); done
 for task in "${tasks[@]}"; do wait "$task" || failed=$?; done
 exit ${failed:-0}
 """,
@@ -83,6 +84,15 @@ def test_a_node_that_fails_ends_the_other_with_a_sentence(launch, tmp_path: Path
     assert "a process of the training was ended by SIGKILL" in said
     assert "Traceback" not in said
     assert list((tmp_path / "state").glob("*/step-*.pt")), "what was saved before is there"
+
+
+def test_a_launcher_leaves_sigterm_to_its_training_on_every_node(launch, tmp_path: Path) -> None:
+    """Else SLURM, which signals all processes, would end a step before its training has saved."""
+    (tmp_path / "bin/python").write_text("#!/bin/sh\nexec grep SigIgn /proc/self/status >&2\n")
+    (tmp_path / "bin/python").chmod(0o755)
+    assert launch().wait(60) == 0
+    masks = [int(line.split()[1], 16) for line in log(tmp_path).splitlines() if line.startswith("SigIgn")]
+    assert [mask >> (signal.SIGTERM - 1) & 1 for mask in masks] == [1, 1]
 
 
 def log(folder: Path) -> str:

@@ -64,9 +64,10 @@ launch=("${claim[@]}" python "$scripts/launch_processes.py")
 meeting=(--main_process_port 0)
 if [ "$nodes" -gt 1 ]; then
     # one launcher on each node; only a task of srun knows which nodes these are, where the executor has hidden it from us
-    # a node that fails ends the others at once; where one is asked to stop, all are, and end when all have saved
+    # a node that fails ends the others at once; where one is asked to stop, all are, and end when all have saved:
+    # tasks of srun begin without our trap, and SLURM kills what is left of a step whose tasks have ended
     launch=(srun --kill-on-bad-exit=1 --nodes "$nodes" --ntasks "$nodes" --ntasks-per-node 1 --cpus-per-task "$threads"
-        "${claim[@]}" bash -c 'exec python "$0" --machine_rank "$SLURM_NODEID" \
+        "${claim[@]}" bash -c 'trap "" TERM && exec python "$0" --machine_rank "$SLURM_NODEID" \
             --main_process_ip "$(scontrol show hostnames "$SLURM_STEP_NODELIST" | head -n 1)" "$@"' "$scripts/launch_processes.py")
     # below 32768, from where the system gives ports to whoever wants one
     meeting=(--main_process_port $((10000 + SLURM_JOB_ID % 20000)))
