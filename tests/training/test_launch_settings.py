@@ -94,9 +94,9 @@ def test_the_kernel_of_attention_is_the_fused_one_that_takes_longest() -> None:
 @pytest.mark.slow
 def test_sharded_weights_train_what_whole_ones_train_and_go_on_as_such(corpus: Path, tmp_path, capsys) -> None:
     """Two processes with a part of each weight: the losses of one, whole checkpoints."""
-    given = {"steps": 12, "evaluate_every": 4}
+    given = {"steps": 12, "evaluate_every": 4, "batch_rows": 5}
     assert pretrain_model.main(flags(corpus, tmp_path / "one/run", **given)) == 0
-    execute(command(corpus, tmp_path / "two/run", "--shard", "yes", processes=2, micro_batch=3, **given))
+    execute(command(corpus, tmp_path / "two/run", "--shard", "yes", processes=2, micro_batch=2, **given))
     assert (losses(tmp_path / "one/run") - losses(tmp_path / "two/run")).abs().max() < 2e-4
     weights = [load_file(tmp_path / name / "run/model.safetensors") for name in ("one", "two")]
     assert weights[0].keys() == weights[1].keys()

@@ -203,15 +203,17 @@ def update(
 
     Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that
     neither the micro-batch nor the number of processes changes the gradient
-    (DistributedDataParallel averages over processes). Nothing in here waits for the device.
+    (DistributedDataParallel averages over processes). All make the same number of passes, since
+    sharded models gather weights in each. Nothing in here waits for the device.
     """
     set_rate(optimizer, recipe.rate(step))
     total = torch.zeros((), device=accelerator.device)
-    starts = range(0, len(rows), micro_batch)
+    starts = range(0, -(-recipe.batch_rows // accelerator.num_processes), micro_batch)
     for start in starts:
-        part = rows[start : start + micro_batch].to(accelerator.device, non_blocking=True)
+        own = rows[start : start + micro_batch]
+        part = (own if len(own) else rows[:1]).to(accelerator.device, non_blocking=True)
         with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
-            loss = model(part) * (len(part) / recipe.batch_rows)
+            loss = model(part) * (len(own) / recipe.batch_rows)
             accelerator.backward(loss * accelerator.num_processes)
         total = total + loss.detach()
     norm = sharding.norm_of(accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm))
