@@ -249,10 +249,15 @@ def ended(run, fingerprint=FINGERPRINT):
 
 def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> None:
     first = ended(tmp_path / "runs/tiny/round1")
+    kept, damaged = checkpoints.kept_weights(first, 4), first / "damaged/step-4.pt"
+    for path in (kept, damaged):
+        path.parent.mkdir()
+        path.write_bytes(b"weights")
     (tmp_path / "runs/tiny/round2/state").mkdir(parents=True)
     own, remark = checkpoints.claim(tmp_path / "runs/tiny/round2/state", FINGERPRINT)
     assert "taken over" in remark and own.name == first.name
     assert (own / "losses.parquet").samefile(first / "losses.parquet") and not (own / "step-8.pt").exists()
+    assert checkpoints.kept_weights(own, 4).samefile(kept) and not (own / "damaged").exists()
     place = tmp_path / "runs/tiny/round2/losses.parquet"
     assert artefacts.restore(own, {"losses.parquet": place}) == ([place], None)
     assert json.loads((own / "run.json").read_text())["seconds"] == 3

@@ -202,7 +202,8 @@ def take_over(folder: Path, own: Path) -> bool:
         return False
     for report in sorted(folder.parent.parent.glob(f"*/state/{own.name}/run.json")):
         for path in report.parent.rglob("*"):
-            if path.is_file() and path != report and not path.name.startswith(("step-", ".")):
+            left = path.match("step-*.pt") or path.parent.name == "damaged" or path.name.startswith(".")
+            if path.is_file() and path != report and not left:
                 target = own / path.relative_to(report.parent)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.unlink(missing_ok=True)
