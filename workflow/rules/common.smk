@@ -135,6 +135,9 @@ def bound(key):
 # Options of an optimum besides its step, and their flags with those of its files. Rules put such
 # flags in parentheses: Snakemake's linter takes a string + NAME for a path.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
+# What Snakemake compares are values without names: a bound that went from `lower` to `upper` would be
+# no change. Where there is no lower one this adds nothing, so that no older result is made again.
+SOUGHT["limits"] = of_wildcards(lambda wildcards: lower if (lower := bound("lower")(wildcards)) == "{}" else [lower])
 SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
 SOUGHT_FLAGS = r"""--weights {params.weights:q} \
@@ -148,7 +151,7 @@ SOUGHT_FLAGS = r"""--weights {params.weights:q} \
 
 
 # Options of a search, and their flags with those of its tables.
-SEARCHED = {key: SOUGHT[key] for key in ("weights", "objective", "lower", "upper", "max_epochs")} | {
+SEARCHED = {key: SOUGHT[key] for key in SOUGHT if key != "strengths"} | {
     "domain_groups": as_json("datasets/{dataset}/domain_groups", {}),
     "law": setting("search/law"),
     "least": setting("search/least"),

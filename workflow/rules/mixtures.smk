@@ -107,6 +107,7 @@ rule mix_stages:
     conda:
         "../../envs/analysis.yaml"
     params:
+        names=planned(lambda dataset, staged: dataset.staged(staged)),  # Snakemake compares inputs in no order
         shares=planned(lambda dataset, staged: [stage["share"] for stage in dataset.block["stages"][staged]]),
     shell:
         RUN + r"mix_stages.py --mixtures {input.mixtures:q} --shares {params.shares} --out {output.mixture:q} 2>{log:q}"

@@ -84,7 +84,7 @@ rule mix_by_hand:
     conda:
         "../../envs/analysis.yaml"
     params:
-        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "max_epochs")},
+        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "limits", "max_epochs")},
         step=setting("optimum/step"),
     shell:
         RUN + r"""mix_wanted.py \

@@ -112,6 +112,7 @@ rule trace_pareto:
         families=as_json("datasets/{dataset}/optimum/objective/families", default={}),
         lower=bound("lower"),
         upper=bound("upper"),
+        limits=SOUGHT["limits"],
         max_epochs=setting("optimum/max_epochs", default="none"),
         strengths=setting("strengths", default=()),
         pool_share=planned(inputs.pool_share),

@@ -39,6 +39,7 @@ rule summarize_results:
         objective=bound("objective"),
         lower=bound("lower"),
         upper=bound("upper"),
+        limits=SOUGHT["limits"],
         max_epochs=setting("optimum/max_epochs", default="none"),
         run_tokens=planned(inputs.compared_tokens),
         stage=setting("optimum/stage", default=()),

@@ -56,7 +56,7 @@ rule mix_wanted:
     conda:
         "../../envs/analysis.yaml"
     params:
-        **{key: SOUGHT[key] for key in ("lower", "upper", "max_epochs")},
+        **{key: SOUGHT[key] for key in ("lower", "upper", "limits", "max_epochs")},
         weights=planned(inputs.hand_weights),
         run_tokens=planned(inputs.compared_tokens),
     shell:
