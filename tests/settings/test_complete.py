@@ -78,6 +78,10 @@ def test_six_lines_are_a_whole_config() -> None:
     assert block["corpus"]["cut_characters"] == 100_000
     proxy, larger = block["training"]
     assert (block["optimum"]["model"], block["compare"]["model"]) == (proxy, larger) == ("2x32", "2x64")
+    values = (
+        "tokenizer/train/vocabulary 1024, tokenizer/train/share 1, corpus/validation/share 0.1, sequence_length 128"
+    )
+    assert chosen(mine()).remark("mine", block).endswith(f"kept in results/mine/ladder.json. Also chosen: {values}.")
     assert block["optimum"]["step"] == block["training"][proxy]["steps"] == block["training"][larger]["steps"]
 
 

@@ -1,6 +1,7 @@
 """A domain that is added: tokenizer, shards and earlier runs stay, and are joined."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -25,11 +26,14 @@ def kept(folder: Path) -> dict[Path, tuple[bytes, int]]:
 @pytest.mark.slow
 def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, monkeypatch) -> None:
     config = mini_config(4, 4, slim={})
+    block = config["datasets"]["mini"]
+    del block["tokenizer"]["train"]["vocabulary"], block["corpus"]["cut_characters"]  # they are chosen by the text
     write_checkout(tmp_path, config, ["plain"])
-    said(tmp_path, *RUNS, "--configfile", "mini.yaml")
+    printed = said(tmp_path, *RUNS, "--configfile", "mini.yaml")
     before, results = kept(tmp_path), tmp_path / "results"
 
-    block = config["datasets"]["mini"]
+    (chosen,) = re.findall(r"by the size of its text: tokenizer/train/vocabulary (\d+)\.", printed)
+    block["tokenizer"]["train"]["vocabulary"] = int(chosen)  # as the first call printed it
     block["domains"].append("wood")
     block["corpus"]["train"]["wood"] = "wood.jsonl"
     (tmp_path / "wood.jsonl").write_text("".join(texts(["oak", "elm", "birch", "bark", "leaf"])))

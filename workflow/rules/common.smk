@@ -14,7 +14,7 @@ from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources
 from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
-from bimix.plan.shards import Shards, digest, file_version, growth, open_shards, reading
+from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, open_shards, reading
 from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
@@ -125,6 +125,13 @@ def as_json(find, default=None, sort_keys=True):
     """A function of the wildcards: JSON of what another gives, or of an entry of the config."""
     find = entry(find, default) if isinstance(find, str) else find
     return of_wildcards(lambda wildcards: json.dumps(find(wildcards), sort_keys=sort_keys, default=asdict))
+
+
+def uncompared(find):
+    """What another function of the wildcards gives, as a param whose change runs no job again:
+    Snakemake takes it for one that follows from the output.
+    """
+    return lambda wildcards, output: find(wildcards)
 
 
 def bound(key):

@@ -32,8 +32,9 @@ rule collect_text:
 rule train_tokenizer:
     """Train the dataset's tokenizer on its training documents.
 
-    No digest of these is a parameter: text that comes later keeps the tokenizer, or all losses
-    would be in other units than those of the runs before it.
+    No digest of these is a parameter, nor are lengths by domain and what to do with few words: text
+    that comes later keeps the tokenizer, or all losses would be in other units than those of the
+    runs before it.
     """
     input:
         files=ancient(planned(lambda shards: shards.made_inputs("train"))),
@@ -53,10 +54,12 @@ rule train_tokenizer:
         shards="results/{dataset}/shards.jsonl",
         reading=as_json(planned(reading)),
         validation_share=setting("corpus/validation/share", 0),
-        held_out_characters=as_json("datasets/{dataset}/corpus/held_out_characters"),
+        held_out_characters=uncompared(as_json("datasets/{dataset}/corpus/held_out_characters")),
+        length=planned(held_out_length),
         share=setting("tokenizer/train/share"),
         vocabulary=setting("tokenizer/train/vocabulary"),
-        fewer=as_json("datasets/{dataset}/tokenizer/train/fewer", False),
+        fewer=uncompared(as_json("datasets/{dataset}/tokenizer/train/fewer", False)),
+        usual="false",  # as `fewer` was compared: tokenizers of a set vocabulary stay
         end_of_text=setting("tokenizer/end_of_text"),
     shell:
         RUN + r"""train_tokenizer.py \

@@ -159,6 +159,12 @@ def tokenizer_hashes(dataset: Dataset) -> list[str]:
     return [f"{dataset.folder}/held_out.hashes"] if published else []
 
 
+def held_out_length(dataset: Dataset) -> str:
+    """The length above which documents of all domains give their ends; `false` of one by domain."""
+    length = dataset.block["corpus"]["held_out_characters"]
+    return "false" if isinstance(length, dict) else json.dumps(length)
+
+
 def reading(dataset: Dataset) -> dict:
     """Settings of a corpus that decide the text of its documents: fields of `documents.Reading`."""
     return {key: dataset.block["corpus"][key] for key in READING}

@@ -18,6 +18,7 @@ from bimix.plan.sources import (
     GROUP,
     REWEIGHTING,
     RIVALS,
+    entry_at,
     groups_of,
     has_wanted,
     known_names,
@@ -112,22 +113,26 @@ def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) 
 
 @dataclass(frozen=True)
 class Filled:
-    """What a dataset's defaults were estimated from and, where models were chosen, which."""
+    """What a dataset's defaults were estimated from, what the user is told of them, and the
+    models if any were chosen.
+    """
 
     basis: Basis
     choice: ladder.Choice | None
+    keys: tuple[str, ...] = ()
 
     def remark(self, dataset: str, block: dict) -> str:
-        """A sentence for the user on the models that were chosen; nothing where none were."""
+        """A sentence for the user on all that was chosen; nothing where nothing was."""
+        values = ", ".join(f"{key} {entry_at(block, key, {}):g}" for key in self.keys)
         if self.choice is None:
-            return ""
+            return values and f"datasets/{dataset}: by the size of its text: {values}."
         (small, large), length, machine = block["training"], block["sequence_length"], self.basis.machine
         devices = f"{machine.count} {'GPU' if machine.kind == 'gpu' else 'CPU core'}{'s' * (machine.count > 1)}"
         return (
             f"datasets/{dataset}/models: auto: for {sum(self.basis.sizes.values()) / 1e6:,.3g} MB of text and {devices} the"
             f" proxy is {small}, the larger model {large}, each run {self.choice.steps:,} steps of"
             f" {self.choice.batch_rows} x {length:,} tokens ({self.choice.tokens(length) / 1e6:,.3g}M); kept in"
-            f" {record_path(dataset)}."
+            f" {record_path(dataset)}{values and f'. Also chosen: {values}'}."
         )
 
 
@@ -177,15 +182,16 @@ class _Text:
         """Fill the block; None where it leaves out nothing that depends on its text."""
         self.plain()
         basis = choice = None
+        keys: tuple[str, ...] = ()
         if self.depends():
-            basis = self.basis()
+            basis, keys = self.basis(), tuple(self.unset())
             self.of_text(basis)
             if "training" not in self.block:
                 choice = self.choose(basis)
                 self.block.pop("models", None)  # auto: it has been done
         self.block["corpus"].setdefault("held_out_characters", HELD_OUT_CHARACTERS)
         self.of_training()
-        return Filled(basis, choice) if basis else None
+        return Filled(basis, choice, keys) if basis else None
 
     def plain(self) -> None:
         """Defaults that are the same for all texts."""
@@ -235,6 +241,14 @@ class _Text:
         else:
             machine = seen_machine(device, count)
         return Basis(machine, ladder.text_bytes(self.config, self.name))
+
+    def unset(self) -> Iterator[str]:
+        """Keys of the block that are chosen by its text and that a corpus which grows must keep."""
+        trained, corpus = self.block["tokenizer"].get("train"), self.block["corpus"]
+        for key in ("vocabulary", "share") if trained is not None else ():
+            yield from [f"tokenizer/train/{key}"] * (key not in trained)
+        yield from ["corpus/validation/share"] * ("validation" not in corpus)
+        yield from ["sequence_length"] * ("sequence_length" not in self.block)
 
     def of_text(self, basis: Basis) -> None:
         """Defaults that depend on the size of the text."""
