@@ -17,7 +17,8 @@ from bimix.laws import gaussian_process, mariner, scheffe
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best, optimum
 from bimix.optimum.search import searched
 
 DOMAINS = ("code", "law", "web")
@@ -98,6 +99,37 @@ def test_olmix_stays_nearer_to_the_token_shares_than_the_exponential_law() -> No
         for law in ("exponential", "olmix")
     }
     assert stats.entropy(free["olmix"], natural) < 0.9 * stats.entropy(free["exponential"], natural)
+
+
+def test_olmix_keeps_its_penalty_by_every_objective_and_without_token_counts() -> None:
+    shares = drawn(40)
+    fitted, bounds = laws.fit("olmix", observed(shares, exponential(shares))), (np.zeros(3), np.ones(3))
+    tokens, reference = {"code": 1.0, "law": 1.0, "web": 8.0}, {"code": 0.3, "law": 0.3, "web": 0.4}
+    free = best(fitted, STEP, Objective(), *bounds, tokens)
+    for objective in (
+        Objective("no_worse_than", reference=reference, margin=5.0),  # which binds nothing
+        Objective(marginals={"code": float(free.shares[0])}),
+    ):
+        found = best(fitted, STEP, objective, *bounds, tokens)
+        assert found.shares == pytest.approx(free.shares, abs=1e-5) and found.gap is None
+    before = predicted(fitted, np.array([[0.3, 0.3, 0.4]]))
+    natural = np.array([0.1, 0.1, 0.8])
+
+    def worst(r):
+        return (predicted(fitted, r) / before).max(axis=1) + 0.05 / before.mean() * stats.entropy(r, natural, axis=1)
+
+    found = best(fitted, STEP, Objective("minimax", reference=reference), *bounds, tokens)
+    assert worst(found.shares[None])[0] <= worst(grid()).min() + 1e-9
+    # one loss alone leaves the domains of others next to nothing
+    best(fitted, STEP, Objective(weights={"loss0": 1.0}, marginals={"law": 0.01}), *bounds, tokens)
+    # from the mean of the fitted mixtures, also where none of them trains on a domain
+    shares = np.insert(drawn(40, 2), 1, 0.0, axis=1)
+    fitted = laws.fit("olmix", observed(shares, exponential(shares)))
+    mean = np.maximum(shares.mean(axis=0), 1e-12)
+    found = optimum(fitted, STEP, None, *bounds)
+    others = grid()
+    value = lambda r: predicted(fitted, r).mean(axis=1) + 0.05 * stats.entropy(r, mean, axis=1)  # noqa: E731
+    assert value(found[None])[0] <= value(others).min() + 1e-9 and found[1] < 0.01
 
 
 def test_olmix_reads_no_domain_more_than_four_times_unless_another_number_is_set() -> None:

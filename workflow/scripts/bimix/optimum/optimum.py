@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from bimix.optimum.search import AVERAGED, searched, simulate
 from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
+LITTLE = 1e-12  # a share that stands for 0, from which there is no divergence
 Tokens = Mapping[str, float]  # there are of each domain
 
 
@@ -88,16 +89,20 @@ def best(
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
     if goal.parts:
-        found = solve(goal.program(), lower, upper, _feasible(goal, lower, upper) if goal.held else None)
+        found = solve(program, lower, upper, _feasible(goal, lower, upper) if goal.held else None)
     else:  # marginals alone
-        shares = minimum(goal.average, lower, upper, goal.kept)
-        found = certified(goal.program(), shares, None, lower, upper)
+        shares = minimum(average, lower, upper, goal.kept)
+        found = certified(program, shares, None, lower, upper)
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
+    program, average = goal.program(), goal.average
+    if law.trust:  # its penalty is in nats, minimax in losses of the reference
+        trust = law.trust / (goal.before @ goal.weights if goal.groups else 1.0), _centre(fitted, tokens)
+        program, average = program._replace(at=trusting(program.at, *trust)), trusting(average, *trust)
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
             f" by {found.violation:.3g}; widen the margin or the bounds."
         )
-    return _as_best(goal, found)
+    return replace(_as_best(goal, found), gap=None) if law.trust else _as_best(goal, found)
 
 
 def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
@@ -144,8 +149,7 @@ def best_shares(
     if law.optimum == "searched":
         return searched(problem, mean_seen(fitted), lower, upper)
     if law.trust:
-        centre = mean_seen(fitted) if tokens is None else token_shares(fitted, tokens)
-        problem = trusting(problem, law.trust * target.sum(), centre)
+        problem = trusting(problem, law.trust * target.sum(), _centre(fitted, tokens))
     return minimum(problem, lower, upper)
 
 
@@ -239,12 +243,21 @@ def mean_seen(fitted: dict) -> np.ndarray:
 
 
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
-    """The objective plus weight x KL(r || shares), as in Olmix, which preserves convexity."""
+    """The objective plus weight x KL(r || shares), as in Olmix, which preserves convexity; it gives
+    value, gradient and Hessian, or the four of a program.
+    """
 
     def at(r):
-        value, gradient, hessian = objective(r)
+        value, gradient, *rest = objective(r)
         r = np.maximum(r, 1e-300)
+def _centre(fitted: dict, tokens: Tokens | None) -> np.ndarray:
+    """The shares (m,) that Olmix' penalty is from; little, not 0, of what no fitted run trains on."""
+    return np.maximum(mean_seen(fitted), LITTLE) if tokens is None else token_shares(fitted, tokens)
+
+
         log = np.log(r / shares)
-        return value + weight * (r @ log), gradient + weight * (log + 1), hessian + np.diag(weight / r)
+        if len(rest) == 1:
+            rest = [rest[0] + np.diag(weight / r)]
+        return value + weight * (r @ log), gradient + weight * (log + 1), *rest
 
     return at
