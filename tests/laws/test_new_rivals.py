@@ -222,6 +222,12 @@ def test_mariner_finds_where_epochs_begin_to_hurt_and_needs_all_pools() -> None:
     # at a tenth of the tokens a share is a tenth of the epochs
     asked = laws.at_run(fitted, tokens=tokens / 10, pools=dict(zip(DOMAINS, pools, strict=True)))
     assert predicted(asked, shares) == pytest.approx(predicted(fitted, shares / 10), rel=1e-12)
+    # a domain that no run trains on needs no pool
+    none = replace(
+        table, domains=("code", "law", "web", "none"), proportions=np.pad(table.proportions, ((0, 0), (0, 1)))
+    )
+    none = replace(none, pools=np.pad(table.pools, ((0, 0), (0, 1)), constant_values=np.inf))
+    assert np.allclose(predicted(laws.fit("mariner", none), none.proportions), predicted(fitted, table.proportions))
     # mariner refuses runs of which some pools are missing
     shares = drawn(20)
     pools = np.tile([1e4, np.inf, 1e5], (20, 1))

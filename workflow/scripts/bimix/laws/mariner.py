@@ -56,8 +56,11 @@ def epochs_of_share(observed: Observations) -> np.ndarray | None:
             f"mixture {observed.mixtures[run]!r} has no pool of {observed.domains[domain]!r}: the law mariner reads epochs"
             " and needs the pool of every domain that is trained on, or none at all."
         )
-    known = np.where(np.isinf(observed.pools), np.nan, observed.tokens[:, None] / observed.pools)
-    return np.where(np.isnan(known), np.nanmean(known, axis=0), known)
+    known = observed.tokens[:, None] / observed.pools
+    there = np.isfinite(observed.pools) & np.isfinite(known)
+    known = np.where(there, known, 0.0)
+    # 0 of a domain without any pool, on which no run trains
+    return np.where(there, known, known.sum(axis=0) / np.maximum(there.sum(axis=0), 1))
 
 
 def choose(epochs, losses, weights) -> tuple[float, ...]:
