@@ -122,6 +122,17 @@ def test_residuals_that_are_drawn_are_whole_runs_of_those_observed(monkeypatch: 
             assert alike.any() or np.isclose(moved[n, 0, 1], 0)
             ratios += factors[alike, 0].tolist()
             drawn |= set(np.flatnonzero(alike).tolist())
+    # equal numbers of runs change nothing but the weights; of a mean of four the residual counts as one of one
+    plain = [sample.losses for sample, _ in samples]
+    for counts in ([3, 3, 3, 3], [4, 1, 1, 1]):
+        samples.clear()
+        resampled(FITTED, replace(runs, runs=np.array(counts)), 200, 1)
+        assert all(weights.tolist() == counts for _, weights in samples)
+        same = [np.allclose(one.losses, other, equal_nan=True) for (one, _), other in zip(samples, plain, strict=True)]
+        assert all(same) == (counts[0] == 3)
+    both = [np.log(np.array(one) / curves)[:, :, 0, 0] for one in ([one.losses for one, _ in samples], plain)]
+    own = both[0][:, 0] / both[1][:, 0]  # of the first run: its own residual as it was, those of others halved
+    assert np.isclose(own, 1).any() and np.allclose(np.where(np.isclose(own, 1), 0.5, own), 0.5)
     assert drawn == {0, 1, 2}
     assert np.mean(ratios) == pytest.approx(0, abs=0.15) and np.std(ratios) == pytest.approx(1, abs=0.1)
 

@@ -12,6 +12,7 @@ residuals  the scatter of the fit, given that the law is right: refits to the fi
            residual curves. Each run gets the log residuals of a run drawn at random, all its steps
            and domains together, times a standard normal number, inflated by sqrt(n / (n - 2)) for
            the two numbers (level and exponent) per domain that the runs' levels were fitted with.
+           A mean of more seeds has smaller residuals, and its weight in the refit.
 """
 
 from dataclasses import dataclass, replace
@@ -75,12 +76,14 @@ def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> li
     n = enough(observed)
     observed = observed.ended() if "rows" in fitted else observed
     draw, curves = np.random.default_rng(seed), predict_runs(fitted, observed)
-    residuals = np.log(observed.losses / curves) * np.sqrt(n / (n - 2))
+    weights = None if observed.runs is None else observed.runs.astype(float)
+    precision = 1.0 if weights is None else np.sqrt(weights)[:, None, None]  # of a mean over seeds
+    residuals = np.log(observed.losses / curves) * precision * np.sqrt(n / (n - 2))
     residuals, there = np.where(np.isfinite(residuals), residuals, 0.0), np.isfinite(observed.losses)
     samples = []
     for _ in range(count):
-        moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None]
-        samples.append((replace(observed, losses=np.where(there, curves * np.exp(moved), np.nan)), None))
+        moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None] / precision
+        samples.append((replace(observed, losses=np.where(there, curves * np.exp(moved), np.nan)), weights))
     return _refits(fitted, samples)
 
 
