@@ -109,6 +109,17 @@ def test_the_gap_of_any_mixture_is_at_least_what_it_loses():
             assert other.gap >= other.value - least - 1e-12
 
 
+def test_a_gap_that_proves_no_optimum_of_a_plain_average_is_told(monkeypatch):
+    fitted = fitted_law("transfer", 9, 5)
+    assert best(fitted, 100, Objective(), *bounds(fitted)).loose() == ""
+    monkeypatch.setattr(module, "best_shares", lambda *asked: np.array([0.6, 0.1, 0.1, 0.1, 0.1]))
+    found = best(fitted, 100, Objective(), *bounds(fitted))
+    assert (
+        found.loose() == f"no optimum is proved: another mixture may be better by up to {found.gap:.2g} (kkt_residual)."
+    )
+    assert replace(found, gap=None).loose() == ""  # a search has no proof
+
+
 def test_a_run_that_repeats_its_text_is_solved_too():
     """At a run with small pools the losses of transfer are others, and convex still."""
     fitted = fitted_law("transfer", 4, 4)

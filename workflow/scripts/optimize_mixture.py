@@ -56,7 +56,7 @@ def main(argv: list[str] | None = None) -> None:
     print("\n".join(described(sought, found, reported if whole else None)))
     apart = far_apart(sought.fitted["coefficients"], size_read(sought.fitted))
     new = unseen_sentence(sought.fitted, found.shares)
-    for note in filter(None, (where and where.sentence(), apart, ahead, epochs_sentence(further), new)):
+    for note in filter(None, (found.loose(), where and where.sentence(), apart, ahead, epochs_sentence(further), new)):
         print(f"warning: {note}", file=sys.stderr)
 
 

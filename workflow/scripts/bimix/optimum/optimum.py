@@ -35,6 +35,12 @@ class Best:
     gap: float | None  # no mixture within the constraints is better by more; None: not known
     binding: tuple[str, ...] = ()  # what keeps it from being better: parts of minimax, constraints that bind
 
+    def loose(self) -> str:
+        """A warning where the gap is no proof of an optimum; else nothing."""
+        if self.gap is None or self.gap <= UNSOLVED * abs(self.value):
+            return ""
+        return f"no optimum is proved: another mixture may be better by up to {self.gap:.2g} (kkt_residual)."
+
 
 @dataclass(frozen=True)
 class Sought:
@@ -80,7 +86,7 @@ def best(
 
     Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; another
     objective than `weighted` for a searched law; a size at which losses are not convex; a duality
-    gap that is too large.
+    gap that is too large, but of a plain average, where it is in `loose`.
     """
     law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
     if objective.plain or not goal.convex:
@@ -88,16 +94,16 @@ def best(
         if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
+    program, average = goal.program(), goal.average
+    if law.trust:  # its penalty is in nats, minimax in losses of the reference
+        trust = law.trust / (goal.before @ goal.weights if goal.groups else 1.0), _centre(fitted, tokens)
+        program, average = program._replace(at=trusting(program.at, *trust)), trusting(average, *trust)
     if goal.parts:
         found = solve(program, lower, upper, _feasible(goal, lower, upper) if goal.held else None)
     else:  # marginals alone
         shares = minimum(average, lower, upper, goal.kept)
         found = certified(program, shares, None, lower, upper)
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
-    program, average = goal.program(), goal.average
-    if law.trust:  # its penalty is in nats, minimax in losses of the reference
-        trust = law.trust / (goal.before @ goal.weights if goal.groups else 1.0), _centre(fitted, tokens)
-        program, average = program._replace(at=trusting(program.at, *trust)), trusting(average, *trust)
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
             f" by {found.violation:.3g}; widen the margin or the bounds."
@@ -242,6 +248,11 @@ def mean_seen(fitted: dict) -> np.ndarray:
     return np.array([fitted["proportions_seen"][domain]["mean"] for domain in fitted["domains"]])
 
 
+def _centre(fitted: dict, tokens: Tokens | None) -> np.ndarray:
+    """The shares (m,) that Olmix' penalty is from; little, not 0, of what no fitted run trains on."""
+    return np.maximum(mean_seen(fitted), LITTLE) if tokens is None else token_shares(fitted, tokens)
+
+
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
     """The objective plus weight x KL(r || shares), as in Olmix, which preserves convexity; it gives
     value, gradient and Hessian, or the four of a program.
@@ -250,11 +261,6 @@ def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable
     def at(r):
         value, gradient, *rest = objective(r)
         r = np.maximum(r, 1e-300)
-def _centre(fitted: dict, tokens: Tokens | None) -> np.ndarray:
-    """The shares (m,) that Olmix' penalty is from; little, not 0, of what no fitted run trains on."""
-    return np.maximum(mean_seen(fitted), LITTLE) if tokens is None else token_shares(fitted, tokens)
-
-
         log = np.log(r / shares)
         if len(rest) == 1:
             rest = [rest[0] + np.diag(weight / r)]
