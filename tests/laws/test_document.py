@@ -246,3 +246,8 @@ def test_a_loss_that_rises_with_its_own_share_is_named() -> None:
     losses[:, 0, 1] = 2 + observed.proportions[:, 1]
     fitted = laws.fit("transfer", replace(observed, losses=losses))
     assert said(fitted, "the loss of d01 rose with its own proportion") and not said(fitted, "loss of d00 rose")
+    # shares that tie have one rank, whatever the order of the runs
+    shares = np.array([[0.1, 0.6, 0.3]] + 4 * [[0.2, 0.5, 0.3]] + 3 * [[0.3, 0.3, 0.4]] + 4 * [[0.2, 0.5, 0.3]])
+    losses = np.stack([2 + 0.001 * np.arange(12), *2 + 0.001 * np.random.default_rng(0).random((2, 12))], axis=1)
+    tied = replace(observed.take(range(12)), proportions=shares, losses=losses[:, None])
+    assert not said(laws.fit("transfer", tied), "loss of d00 rose")

@@ -6,6 +6,7 @@ loss domain, and warnings about coefficients that the data do not determine.
 """
 
 import numpy as np
+import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
@@ -257,8 +258,7 @@ def _rising(fitted: dict, observed: Observations) -> list[str]:
         both = np.stack([observed.proportions[seen, observed.domains.index(domain)], last[seen, i]])
         if (np.ptp(both, axis=1) == 0).any():
             continue
-        ranks = both.argsort(axis=1).argsort(axis=1)
-        rho = np.corrcoef(ranks)[0, 1]
+        rho = pl.select(pl.corr(*both, method="spearman")).item()  # ties have the mean of their ranks
         if rho * np.sqrt(seen.sum() - 1) > SURE:
             sentences.append(
                 f"the loss of {domain} rose with its own proportion (rank correlation {rho:+.2f}): the law takes a domain's own"

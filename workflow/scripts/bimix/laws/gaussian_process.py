@@ -16,12 +16,12 @@ HEIGHT, LENGTH, NOISE = (1e-3, 1e3), (1e-2, 1e2), (1e-5, 1e1)  # bounds; losses 
 def fit_step(shares, losses, weights, domains, begin=None) -> dict:
     """{mean, height, length, noise, runs (n, m), weights (n,)}: the loss is mean + sum_n weights_n
     height exp(-|r - runs_n|^2 / (2 length^2)). Given `begin`, its kernel and noise are kept. A run
-    of weight 2 has half the noise.
+    of weight 2 has half the noise, but in the choice of the kernel, where all weigh the same.
     """
     mean, spread = np.average(losses, weights=weights), max(float(losses.std()), 1e-12)
     z, share_of_noise = (losses - mean) / spread, weights.mean() / weights
     if begin is None:
-        height, length, noise = _likeliest(shares, z, share_of_noise)
+        height, length, noise = _likeliest(shares, z)
     else:
         height, length, noise = (begin[name] for name in ("height", "length", "noise"))
     kernel = height * _near(shares, shares, length)
@@ -36,7 +36,7 @@ def fit_step(shares, losses, weights, domains, begin=None) -> dict:
     }
 
 
-def _likeliest(shares, z, share_of_noise) -> tuple[float, float, float]:
+def _likeliest(shares, z) -> tuple[float, float, float]:
     """Height, length and noise that maximise the marginal likelihood, from several starts."""
     from sklearn.exceptions import ConvergenceWarning  # costs a second: only these laws pay it
     from sklearn.gaussian_process import GaussianProcessRegressor
