@@ -9,6 +9,7 @@ from refusals import refused
 
 import measure_cross_entropy
 import plot_cross_entropy
+from bimix.corpus import counts
 from bimix.corpus.estimators import (
     chao_shen,
     coverage,
@@ -113,6 +114,26 @@ def test_domains_that_speak_alike_are_near_however_much_text_there_is(counted, t
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
     gap = nats["a", "c"] - nats["a", "a"]
     assert f"{gap:.1f}" in (tmp_path / "one.svg").read_text()
+
+
+def test_held_out_counts_are_summed_without_a_copy_of_the_sums_for_each_shard(tmp_path, monkeypatch):
+    schema = {"first": pl.UInt32, "second": pl.UInt32, "n": pl.UInt64}
+    for shard in range(40):
+        rows = [(shard, second, 1 + second) for second in range(50)] + [(99, 99, 1)]
+        pl.DataFrame(rows, schema, orient="row").write_parquet(tmp_path / f"{shard}.bigrams.parquet")
+    index = [("a", str(tmp_path / f"{shard}.bin"), 5) for shard in range(40)]
+    pl.DataFrame(index, ["domain", "path", "rows"], orient="row").write_parquet(tmp_path / "index.parquet")
+    copied, merge = [], counts.merge_counts
+
+    def counting(*tables):
+        copied.extend(len(codes) for codes, _ in tables)
+        return merge(*tables)
+
+    for module in (counts, measure_cross_entropy):
+        monkeypatch.setattr(module, "merge_counts", counting)
+    codes, found = measure_cross_entropy.read_held_out(tmp_path / "index.parquet")["a"]
+    assert len(codes) == 40 * 50 + 1 and found[-1] == 40 and found.sum() == 40 * (50 * 51 // 2 + 1)
+    assert sum(copied) < 4 * 40 * 51
 
 
 def test_what_cannot_be_measured_is_said(counted, tmp_path):

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.corpus.counts import encode_keys, merge_counts
+from bimix.corpus.counts import encode_keys, merge_counts, push
 from bimix.corpus.estimators import Pairs, cross_entropies, thin
 from bimix.digests import check
 from bimix.errors import InputError, run
@@ -58,13 +58,13 @@ def main(argv: list[str] | None = None) -> None:
 def read_held_out(index: Path) -> dict[str, Pairs]:
     """Counts of pairs by domain, summed over the shards of the validation split. Errors: no row."""
     table = read_table(index).filter(pl.col("rows") > 0).sort("domain", "path")
-    counted = {}
+    counted: dict[str, list[Pairs]] = {}
     for domain, path in table.select("domain", "path").iter_rows():
         pairs = read_pairs(check(path.removesuffix(".bin") + ".bigrams.parquet"))
-        counted[domain] = merge_counts(counted[domain], pairs) if domain in counted else pairs
+        push(counted.setdefault(domain, []), pairs)
     if not counted:
         raise InputError(f"{index}: the validation split has no row: there is no held-out text to measure.")
-    return counted
+    return {domain: merge_counts(*tables) for domain, tables in counted.items()}
 
 
 def read_pairs(path: Path) -> Pairs:
