@@ -210,6 +210,7 @@ WRONG = [
     ("a.csv", "step,web\n5,3\n5,2\n", ANY, "has two losses of 'web' at step 5, 3 ("),
     ("c.csv", "step,web\n5,3\n", ANY, "mixtures.csv has no mixture 'c', of which there are"),
     ("a.csv", "step,web\n0,3\n", ANY, "the logs have no losses after step 0."),
+    ("a.csv", "step,web\n5,33\n", ANY, r"^the losses for \S+/losses.csv, line 2 \(mixture 'a', step 5, domain 'web'\)"),
     ("a.csv", "step,web\n,3\n", ANY, "a.csv, line 2, 'step': None is no training step"),
     ("a.csv", "step,web_acc\n5,0.3\n", ANY, "a.csv: of 'web_acc' more is better, by its name"),
     ("p.csv", f"{PANEL}5,3,2.9,3.1\n", LOSS, "line 2, 'a - eval/web/loss': 3 is an average, and MIN is 2.9"),

@@ -169,7 +169,9 @@ def test_metrics_of_mixtures_that_were_run_at_several_sizes_say_of_which() -> No
     with pytest.raises(InputError, match=r"m\.csv needs a column 'parameters'"):
         with_metrics(losses, pl.DataFrame({"mixture": ["a"], "error": [0.3]}), "m.csv")
     own = pl.DataFrame({"mixture": ["a", "a"], "parameters": [2e6, 1e6], "error": [0.3, 0.4]})
-    assert with_metrics(losses, own, "m.csv").tail(2)["parameters"].to_list() == [2e6, 1e6]
+    for kind in (pl.Float64, pl.Int64):
+        found = with_metrics(losses.cast({"parameters": pl.Int64}), own.cast({"parameters": kind}), "m.csv")
+        assert found.tail(2)["parameters"].to_list() == [2e6, 1e6]
 
 
 def test_metrics_move_no_loss_by_a_bit() -> None:

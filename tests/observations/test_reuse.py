@@ -279,3 +279,6 @@ def test_observed_losses_take_reused_runs_into_the_group_of_all(tmp_path, capsys
     assert set(read_table(out[1])["mixture"]) == {"baseline", "baseline (old)", "uniform (old)"}
     take_observations.main([*flags, "--names", "baseline"])
     assert set(read_table(out[1])["mixture"]) == {"baseline"}
+    old = str(results(tmp_path / "odd", {"a": ({"code": 0.5, "web": 0.5}, {"code": 33.0, "web": 3.0})}))
+    said = r"^the joined losses, row 4 \(mixture 'a \(odd\)', step 100, domain 'code'\): the loss is 33"
+    refused(said, take_observations.main, [*flags[:4], "--reuse", old, *flags[6:], "--names"])

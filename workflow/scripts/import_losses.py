@@ -55,7 +55,8 @@ def main(argv: list[str] | None = None) -> None:
         losses = losses.with_columns(tokens=pl.col("step") * options.tokens_per_step)
     if options.metrics is not None:
         losses = with_metrics(losses, read_table(options.metrics), str(options.metrics), "the logs", lower)
-    observed = observations(losses, mixtures, (str(outputs[0]), str(options.mixtures)), options.allow_unmeasured)
+    names = f"the losses for {outputs[0]}", str(options.mixtures)  # which is not written where they are refused
+    observed = observations(losses, mixtures, names, options.allow_unmeasured)
     write_table(losses, outputs[0])
     shares = ["mixture", "domain", "proportion"]
     pool = ["pool"] if "pool" in mixtures.columns else []

@@ -38,11 +38,13 @@ def main(argv: list[str] | None = None) -> None:
         if remark:
             print(remark, file=sys.stderr)
     losses, mixtures = losses.table, mixtures.table
+    files = (str(options.losses), str(options.mixtures))
     if options.reuse and not options.names:
         own = Pair("new", losses.drop(ROW), mixtures.drop(ROW))
         losses, mixtures, said = join(own, [read_source(one, None) for one in options.reuse], {})
         print(*said, sep="\n", file=sys.stderr)
-    observed = observations(losses, mixtures, (str(options.losses), str(options.mixtures)), options.allow_unmeasured)
+        files = ("the joined losses", "the joined mixtures")
+    observed = observations(losses, mixtures, files, options.allow_unmeasured)
     known = observed.mixtures
     for remark in observed.remarks:
         print(remark, file=sys.stderr)

@@ -76,7 +76,7 @@ def with_metrics(
             f"{place(name, row)}: {row['domain']!r} is {row['value']}: it must be a number above 0; {ERROR_RATE}."
         )
     run = [column for column in RUN if column in tidy.columns and column in losses.columns]
-    texts = [pl.col(column).cast(pl.String).alias(f"as text {column}") for column in run]
+    texts = [_as_text(column).alias(f"as text {column}") for column in run]
     keys = [f"as text {column}" for column in run]
     kept = [column for column in ("tokens", *RUN[1:]) if column in losses.columns and column not in run]
     tidy = tidy.with_columns(texts)
@@ -97,6 +97,12 @@ def with_metrics(
     types = {column: losses[column].dtype for column in columns if column != "loss"}  # whole numbers are losses too
     found = found.select(columns).cast(types).with_columns(metric=pl.lit(True))
     return pl.concat([losses.with_columns(metric=pl.lit(False)), found], how="diagonal_relaxed")
+
+
+def _as_text(column: str) -> pl.Expr:
+    """A column of RUN as text; sizes in one way, however they are written: 122000000 and 1.22e8."""
+    text = pl.col(column).cast(pl.String)
+    return text if column != "parameters" else pl.coalesce(text.cast(pl.Float64, strict=False).cast(pl.String), text)
 
 
 def losses_only(table: pl.DataFrame) -> pl.DataFrame:
