@@ -180,6 +180,11 @@ def test_a_schedule_is_told_from_checkpoints_by_its_tokens() -> None:
     grown = [(*row[:4], row[1] * 4.0, size) for row in fixed for size in (1e6, 2e6)]
     found = observations(losses(*grown, **more), PAIR)
     assert found.tokens.tolist() == [160, 160] and found.last()[:, 0].tolist() == [2, 2]
+    # they need not grow in proportion: counts are rounded, and a batch may grow
+    for tokens in ((0.52e9, 1.05e9, 1.57e9), (1000, 3000, 6000)):
+        grown = [(*row[:4], own, size) for row, own in zip(fixed, tokens, strict=True) for size in (1e6, 2e6)]
+        found = observations(losses(*grown, **more), PAIR)
+        assert found.tokens.tolist() == [tokens[-1]] * 2 and found.last()[:, 0].tolist() == [2, 2]
     one = [(*row[:4], 80.0, size) for row in fixed for size in (1e6, 2e6)]
     assert observations(losses(*one, **more), PAIR).tokens.tolist() == [80, 80]
 

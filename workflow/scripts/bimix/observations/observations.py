@@ -351,7 +351,9 @@ def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
     of = [name for name in ("mixture", "parameters") if name in losses.columns]
     tokens = pl.col("tokens").cast(pl.Float64)
     ratio = tokens / pl.col("step")
-    several = ((ratio.max() - ratio.min() > 1e-6 * ratio.max()) & (tokens.n_unique() > 1)).over(of)
+    grow = (tokens.rank("dense") == pl.col("step").rank("dense")).all()
+    grow |= ratio.max() - ratio.min() <= 1e-6 * ratio.max()
+    several = (~grow & (tokens.n_unique() > 1)).over(of)
     schedule = pl.when(several).then(tokens).otherwise(0.0).alias("schedule")
     return losses if losses.select(several.any()).item() is False else losses.with_columns(schedule)
 
