@@ -104,6 +104,12 @@ def test_a_record_too_long_is_told_and_the_others_are_read(tmp_path):
             : number * 2 - 2
         ]
         assert "x" * 300 in [text for text, _ in read(path, "text", None, {"": "A"}, longest=400)]
+    # of a row the text counts, in bytes, wherever it stands
+    path = tmp_path / "nested.parquet"
+    pl.DataFrame({"text": ["é" * 150, "é"], "doc": [{"text": "é" * 150}, {"text": "é"}]}).write_parquet(path)
+    for field in ("text", "doc.text"):
+        assert read(path, field, None, {"": "A"}, rejects=1.0, longest=200) == [("é", "A")]
+        assert len(read(path, field, None, {"": "A"}, longest=300)) == 2
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

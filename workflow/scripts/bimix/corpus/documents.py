@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records
+from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records, too_long
 from bimix.errors import InputError
 
 ENDS = "ends of documents whose beginnings train"  # as logs say it
@@ -68,11 +68,15 @@ class Reader:
         """The number of records that became documents."""
         return self.rejects.records - self.rejects.reasons.total()
 
+    @property
+    def longest(self) -> int:
+        """The most bytes of a record, and of its text."""
+        return int(self.reading.document_megabytes * 10**6)
+
     def read(self, path: str) -> Iterator[tuple[str, str]]:
         """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""
         fields = [field for field in (self.reading.text_field, self.domain_field) if field]
-        longest = int(self.reading.document_megabytes * 10**6)
-        for number, record in read_records(path, self.reading.formats, fields, longest):
+        for number, record in read_records(path, self.reading.formats, fields, self.longest):
             self.rejects.records += 1
             try:
                 document = self.parse(record)
@@ -91,9 +95,11 @@ class Reader:
         if not isinstance(text, str):
             raise Rejected("text is no string", f"field {field!r} holds {type(text).__name__}, not a string")
         try:
-            text.encode("utf-8")
+            size = len(text.encode("utf-8"))
         except UnicodeEncodeError:
             raise Rejected("lone surrogate", f"field {field!r} holds half a surrogate pair, which is no text") from None
+        if size > self.longest:  # of a row of parquet, which is read whole
+            raise too_long(self.longest)
         if self.domain_field is None:
             (domain,) = self.domains.values()
         else:

@@ -181,7 +181,9 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
-    """Rows of a parquet file from 1, as dicts of `fields`; one row group at a time in memory."""
+    """Rows of a parquet file from 1, as dicts of `fields`, of any length; one row group at a time in
+    memory.
+    """
     wanted = {field.split(".")[0] for field in fields}
     number = 0
     try:
@@ -191,8 +193,7 @@ def read_parquet(path: str, fields: list[str], longest: int) -> Records:
             for start in range(0, len(batch), BATCH_ROWS):
                 for row in batch.slice(start, BATCH_ROWS).iter_rows(named=True):
                     number += 1
-                    strings = (value for value in row.values() if isinstance(value, str))
-                    yield number, too_long(longest) if sum(map(len, strings)) > longest else row
+                    yield number, row
     except (*BROKEN_STREAM, pl.exceptions.PolarsError) as error:
         raise InputError(f"{path}:{number + 1}: the file is damaged here or cannot be read ({error}).") from error
 
@@ -232,7 +233,7 @@ def read_records(path: str, formats: Mapping[str, str], fields: list[str], longe
     """Records of one raw file, numbered from 1.
 
     `formats` maps a file's ending to its format; `fields` are the dotted names of the fields to
-    read, the text's first. A record of more than `longest` bytes becomes a Rejected.
+    read, the text's first. A record of more than `longest` bytes becomes a Rejected, but in parquet.
     """
     name = re.sub(COMPRESSED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
     fitting = [ending for ending in formats if name.endswith(ending)]
