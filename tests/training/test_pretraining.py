@@ -262,8 +262,12 @@ def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(co
     assert seen[0].at(0).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=1e-15)
 
 
-def test_horizons_that_do_not_go_together_end_a_run_with_one_sentence(corpus: Path, tmp_path: Path) -> None:
+def test_a_schedule_that_does_not_go_together_ends_a_run_with_one_sentence(corpus: Path, tmp_path: Path) -> None:
     own = command(corpus, tmp_path, **MUON | {"horizons": [15]})[2:]
     with pytest.raises(ValueError, match="recipe, horizons: 15 is not measured, as losses are every 10 steps"):
         pretrain_model.main(own)
+    with pytest.raises(
+        ValueError, match=r"recipe, final_learning_rate: 0\.001 is above the peak, learning_rate 0\.0005"
+    ):
+        pretrain_model.main(command(corpus, tmp_path, learning_rate=5e-4)[2:])
     assert not (tmp_path / "state").exists()

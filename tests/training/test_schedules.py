@@ -91,6 +91,11 @@ def test_what_does_not_go_together_in_a_schedule_is_one_sentence() -> None:
     ):
         key, found = schedule_fault(ANNEALED | {"warmup_share": 0.0} | changes)
         assert key == "horizons" and found.startswith(sentence)
+    lowered = "0.001 is above the peak, learning_rate 0.0001: lower it as well."
+    assert schedule_fault(RECIPE | {"learning_rate": 1e-4, "final_learning_rate": 1e-3}) == (
+        "final_learning_rate",
+        lowered,
+    )
 
 
 SHAPE = Shape(layers=2, width=32, heads=2, vocabulary=70)

@@ -312,7 +312,7 @@ class Settings(Block):
     evaluate_every: Count = key("Steps between two evaluations of the losses.")
     validation_rows: Count = key("Validation rows of each domain, at most.")
     learning_rate: Positive = key("Peak rate.")
-    final_learning_rate: Positive = key("Rate at the end.")
+    final_learning_rate: Positive = key("Rate at the end, at most the peak.")
     schedule: Literal["exponential", "warm_exponential", "doremi", "cosine", "wsds"] = key(
         "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
         "after it; `wsds`, flat with a decay to each of `horizons`, where alone losses are measured."

@@ -206,7 +206,7 @@ def check_schedules(scope: Scope) -> Faults:
     for key, recipe in scope.recipes():
         annealed, own = recipe["schedule"] == "wsds", (scope.config.models or {}).get(key[1])
         if key[0] == "reweighting" and not annealed:
-            continue  # the model's horizons are nothing to another schedule
+            recipe = recipe | {"horizons": []}  # the model's are nothing to another schedule
         if found := schedule_fault(recipe):
             yield (*key, found[0]), found[1]
             continue

@@ -68,6 +68,9 @@ def decay_steps(horizon: int, share: float) -> int:
 def schedule_fault(recipe: dict) -> tuple[str, str] | None:
     """The key of a contradiction in a recipe's schedule and a sentence, or None."""
     steps, horizons = recipe["steps"], recipe.get("horizons", [])
+    peak, final = recipe["learning_rate"], recipe["final_learning_rate"]
+    if final > peak:
+        return "final_learning_rate", f"{final:g} is above the peak, learning_rate {peak:g}: lower it as well."
     if recipe["schedule"] != "wsds":
         sentence = f"only the schedule wsds decays to horizons, and this recipe's is {recipe['schedule']}."
         return ("horizons", sentence) if horizons else None
