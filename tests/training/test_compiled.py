@@ -207,16 +207,18 @@ def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) 
     assert "batch_rows is 1, but 2 processes were started" in printed
 
 
-def test_the_size_found_is_kept_for_the_same_device_and_processes(corpus: Path, tmp_path, monkeypatch) -> None:
+def test_the_size_found_is_kept_for_the_same_device_and_settings(corpus: Path, tmp_path, monkeypatch) -> None:
     found = []
     monkeypatch.setattr(training_update, "largest_micro_batch", lambda *given: found.append(given[2]) or 3)
     arguments = flags(corpus, tmp_path, micro_batch="auto", steps=4, evaluate_every=2)
     for _ in range(2):  # stopped after one update each
         assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == STOPPED
     assert found == [6]
+    assert pretrain_model.main([*arguments, "--attention", "math", "--max-seconds", "0"]) == STOPPED
+    assert found == [6, 6]
     monkeypatch.setattr(session.Session, "circumstances", lambda own: {"device": "another"})
     assert pretrain_model.main(arguments) == 0
-    assert found == [6, 6]
+    assert found == [6, 6, 6]
 
 
 def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

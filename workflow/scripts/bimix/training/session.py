@@ -111,6 +111,7 @@ class Session:
     overlapped: bool = False  # gradients are sent in buckets while others are computed
     compressed: bool = False  # they are sent in bf16
     sharded: bool = False  # each process keeps a part of every weight
+    attention: str = "auto"  # the kernel that was chosen
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
     one_model: bool = False
@@ -137,7 +138,7 @@ class Session:
         return bool(self.signals) or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def circumstances(self) -> dict:
-        """The settings and versions that decide how many rows of a run fit into memory."""
+        """The device and the settings that decide how many rows of a run fit into memory."""
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
@@ -145,6 +146,7 @@ class Session:
             where
             | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
             | ({"sharded": True} if self.sharded else {})
+            | ({} if self.attention == "auto" else {"attention": self.attention})
         )
 
     def say(self, sentence: str) -> None:
@@ -237,6 +239,7 @@ def open_session(options: argparse.Namespace) -> Session:
         origin=origin | provenance.origin(accelerator) if accelerator.is_main_process else {},
         overlapped=options.bucket_megabytes != "all",
         compressed=options.gradient_compression == "bf16",
+        attention=options.attention,
     )
 
 
