@@ -103,4 +103,6 @@ def test_wrong_costs_are_one_sentence(folder: Path) -> None:
     (folder / "ce.json").write_text(json.dumps({"gpu_hours": 0.0, "seconds": 1.0}))
     refused(r"ce\.json does not say its flops", call, folder, {"bimix": ["ce.json"]})
     assert not (folder / "verdict.csv").exists()
-    assert read_cost(RUN | {"processes": 8}, "x")["device_hours"] == pytest.approx(4)
+    on_cpus, restarted = RUN | {"processes": 8, "gpu_hours": 0.0}, RUN | {"processes": 8, "gpu_hours": 2.5}
+    assert read_cost(on_cpus, "x")["device_hours"] == pytest.approx(4)
+    assert read_cost(restarted, "x")["device_hours"] == 2.5, "an attempt before had fewer GPUs"

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import forked
 import numpy as np
 import polars as pl
 import pytest
+import torch
 import training_runs
 from refusals import refused
 from training_runs import SCRIPT, events, launched, own_state
@@ -20,7 +22,8 @@ import export_model
 import gather_losses
 import pretrain_model
 from bimix.digests import digest_file
-from bimix.training import artefacts, attempt, provenance
+from bimix.training import artefacts, attempt, loop, provenance
+from bimix.training.attempt import STOPPED
 from bimix.training.rows import check_shards
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -306,3 +309,17 @@ def test_a_run_of_two_versions_says_so(corpus: Path, tmp_path, monkeypatch, caps
     report = json.loads((tmp_path / "run.json").read_text())
     assert any(line.startswith("The attempts at this run differ in versions") for line in report["warnings"])
     assert [attempt["step"] for attempt in report["attempts"]] == [0, 1]
+
+
+def test_hours_are_those_of_the_gpus_that_each_attempt_had(corpus: Path, tmp_path: Path, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Run, "gpu_seconds", 7200.0)  # as if it had been on GPUs until it stopped
+        assert pretrain_model.main([*flags(corpus, tmp_path), "--max-seconds", "0"]) == STOPPED
+    assert pretrain_model.main(flags(corpus, tmp_path)) == 0
+    assert json.loads((tmp_path / "run.json").read_text())["gpu_hours"] == 2
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: 103.0))
+    gpus = SimpleNamespace(num_processes=8, device=torch.device("cuda"))
+    learner = SimpleNamespace(session=SimpleNamespace(recipe=None, accelerator=gpus))
+    for before, expected in (({"gpu_seconds": 20.0}, 20 + 8 * 3), ({}, 8 * (10 + 3))):
+        state = {"step": 1, "seconds": 10.0} | before
+        assert loop.Run(learner, None, tmp_path, state, begun=100.0).gpu_seconds == expected

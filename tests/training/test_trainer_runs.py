@@ -140,6 +140,11 @@ def test_at_its_deadline_it_is_asked_to_stop_and_the_next_attempt_goes_on(tmp_pa
     assert len(report["attempts"]) == 2
 
 
+def test_its_hours_are_those_of_the_gpus_that_each_attempt_had() -> None:
+    begun, stopped = {"event": "begun", "processes": 8}, {"event": "stopped", "seconds": 3.0}
+    assert command_run.process_seconds([begun, stopped, begun | {"processes": 2}, stopped]) == 8 * 3 + 2 * 3
+
+
 def test_a_mixture_in_stages_is_handed_on_with_them(tmp_path: Path) -> None:
     stages = [({"web": 0.25, "code": 0.75}, 0.5), ({"web": 0.5, "code": 0.5}, 0.5)]
     staged = {"stages": [{"share": share, "mixture": own} for own, share in stages]}

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def results(own: Path, finished: Finished) -> dict:
         write_weights(finished.model, own / "model.safetensors")
-        return describe(session, finished.seconds, mixture, own)
+        return describe(session, finished, mixture, own)
 
     return bring_to_end(session, options.state, defined_by, places, training, results)
 

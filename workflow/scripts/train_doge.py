@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> int:
         return train(session, own, Schedule(uniform.over(session.domains)), method, wrapped=False)
 
     def results(own: Path, finished: Finished) -> dict:
-        report = describe(session, finished.seconds, uniform, own)
+        report = describe(session, finished, uniform, own)
         report["flops"] += extra_flops(session, mix)
         write_table(path_table(finished.method, session.recipe.steps, session.domains, "score"), own / "path.parquet")
         as_mixture(session.domains, average(finished.method)).write(own / "mixture.json")

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def results(own: Path, finished: Finished) -> dict:
         mixture = as_mixture(session.domains, average(finished.method))
-        report = describe(session, finished.seconds, uniform, own)
+        report = describe(session, finished, uniform, own)
         # a forward pass is a third of a forward and a backward pass
         extra = finished.method["forwards"] * session.train.row_length
         report["flops"] += extra * session.shape.flops_per_token(session.train.row_length) // 3

@@ -82,7 +82,7 @@ def train_one(session: Session, state: Path, name: str, mixture: Mixture) -> Pat
             if finished is None:
                 return None
             if session.accelerator.is_main_process:
-                finish(session, own, finished, describe(session, finished.seconds, mixture, own), ["losses.parquet"])
+                finish(session, own, finished, describe(session, finished, mixture, own), ["losses.parquet"])
         if session.accelerator.is_main_process:
             discard(own)
     return own

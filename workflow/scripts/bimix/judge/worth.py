@@ -42,7 +42,7 @@ def read_cost(report: Mapping, source: str) -> dict[str, float]:
     missing = [key for key in ("flops", "gpu_hours", "seconds") if report.get(key) is None]
     if missing:
         raise InputError(f"{source} does not say its {missing[0]}; make the run again.")
-    hours = report.get("processes", 1) * report["seconds"] / 3600
+    hours = report["gpu_hours"] or report.get("processes", 1) * report["seconds"] / 3600
     return {"flops": report["flops"], "gpu_hours": report["gpu_hours"], "device_hours": hours}
 
 

@@ -122,13 +122,13 @@ def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
     return found
 
 
-def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -> dict:
-    """The content of run.json; `seconds` is the total of all attempts."""
+def describe(session: Session, finished: Finished, mixture: Mixture, folder: Path) -> dict:
+    """The content of run.json."""
     accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
     attempts = checkpoints.attempts(folder)
     tokens, processes = recipe.steps * session.step_tokens, accelerator.num_processes
     flops = tokens * shape.flops_per_token(session.train.row_length)
-    return costs(shape.parameters, tokens, flops, seconds, processes, accelerator.device.type == "cuda") | {
+    return costs(shape.parameters, tokens, flops, finished.seconds, processes, finished.gpu_seconds) | {
         "device": session.origin["device"],
         "seed": recipe.seed,
         "shape": asdict(shape),
@@ -141,8 +141,8 @@ def describe(session: Session, seconds: float, mixture: Mixture, folder: Path) -
     }
 
 
-def costs(parameters: float, tokens: int, flops: float, seconds: float, processes: int, on_gpu: bool) -> dict:
-    """The costs of a run for run.json; `seconds` is the total of all attempts."""
+def costs(parameters: float, tokens: int, flops: float, seconds: float, processes: int, gpu_seconds: float) -> dict:
+    """The costs of a run for run.json; `seconds` and `gpu_seconds` are the totals of all attempts."""
     return {
         "parameters": parameters,
         "tokens": tokens,
@@ -150,7 +150,7 @@ def costs(parameters: float, tokens: int, flops: float, seconds: float, processe
         "seconds": round(seconds, 1),
         "tokens_per_second": round(tokens / seconds) if seconds else None,
         "processes": processes,
-        "gpu_hours": processes * seconds / 3600 if on_gpu else 0.0,
+        "gpu_hours": gpu_seconds / 3600,
     }
 
 

@@ -175,8 +175,9 @@ class CommandRun:
         """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
         lines, parameters = checkpoints.attempts(own), self.options.trainer["parameters"]
         seconds = sum(line.get("seconds", 0) for line in lines)
+        gpu_seconds = process_seconds(lines) if self.options.gpus else 0.0
         flops = 6 * parameters * self.tokens
-        return costs(parameters, self.tokens, flops, seconds, self.processes, self.options.gpus > 0) | {
+        return costs(parameters, self.tokens, flops, seconds, self.processes, gpu_seconds) | {
             "device": self.device,
             "seed": self.recipe["seed"],
             "command": self.command,
@@ -189,6 +190,15 @@ class CommandRun:
             "tokenizer": None,
             **provenance.of_run(provenance.code(provenance.PACKAGES), own.name, lines),
         }
+
+
+def process_seconds(lines: list[dict]) -> float:
+    """The seconds of all attempts, times the processes of each."""
+    total, processes = 0.0, 1
+    for line in lines:  # that which begins an attempt has its processes, that which ends it its seconds
+        processes = line.get("processes", processes)
+        total += processes * line.get("seconds", 0)
+    return total
 
 
 def say(sentence: str | None) -> None:

@@ -78,12 +78,14 @@ class Plain:
 @dataclass(frozen=True)
 class Finished:
     """A finished run: its model, losses [[step, [loss of each domain]]], the seconds of all
-    attempts, and the state of its method. A sharded model is None except on the main process.
+    attempts, those times their GPUs, and the state of its method. A sharded model is None except on
+    the main process.
     """
 
     model: Transformer | None
     history: list
     seconds: float
+    gpu_seconds: float
     method: dict
 
 
@@ -125,7 +127,8 @@ def train(
             return None
     run.note("finished")
     run.show("finished")
-    return Finished(run.learner.whole(), run.state["history"], run.seconds, run.method.state_dict())
+    spent = run.seconds, run.gpu_seconds
+    return Finished(run.learner.whole(), run.state["history"], *spent, run.method.state_dict())
 
 
 def begin(
@@ -183,8 +186,9 @@ class Run:
 
     `state` is the checkpoint without the model, the optimizer and the method: the number of updates
     (`step`), the rows `taken` (m,) of the domains and those `before` (m,) its stage, the `history`
-    of losses, the `seconds` of earlier attempts and, if measured, the number of rows that `fitted`
-    into memory. `begun` is the time.monotonic() of this attempt's start.
+    of losses, the `seconds` of earlier attempts, those times their GPUs (`gpu_seconds`) and, if
+    measured, the number of rows that `fitted` into memory. `begun` is the time.monotonic() of this
+    attempt's start.
     """
 
     def __init__(self, learner: Learner, method: Method, folder: Path, state: dict, begun: float) -> None:
@@ -192,6 +196,8 @@ class Run:
         self.folder, self.state, self.begun = folder, state, begun
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
+        self.gpus = self.accelerator.num_processes if self.accelerator.device.type == "cuda" else 0
+        state.setdefault("gpu_seconds", state["seconds"] * self.gpus)  # a state of a version without it
         # of updates since the last look: step, rows by domain (m,), own loss, gradient norm
         self.seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = []
         self.next_look = self.step + 1
@@ -208,6 +214,11 @@ class Run:
     def seconds(self) -> float:
         """The seconds of all attempts."""
         return self.state["seconds"] + time.monotonic() - self.begun
+
+    @property
+    def gpu_seconds(self) -> float:
+        """The seconds of all attempts, times the GPUs of each."""
+        return self.state["gpu_seconds"] + (self.seconds - self.state["seconds"]) * self.gpus
 
     def feed(self, schedule: Schedule) -> Iterator[Batch]:
         """The batches of all remaining updates; on a GPU they are prefetched."""
@@ -341,7 +352,7 @@ class Run:
             parts = {"model": self.learner.plain.state_dict(), "optimizer": optimizer.state_dict()}
             parts = sharding.whole(parts, main) if self.session.sharded else parts
         if main:
-            parts |= {"method": self.method.state_dict(), "seconds": self.seconds}
+            parts |= {"method": self.method.state_dict(), "seconds": self.seconds, "gpu_seconds": self.gpu_seconds}
             checkpoints.save(self.folder, self.state | parts)
         self.note("saved")
         self.session.wait()
