@@ -200,6 +200,7 @@ TOKENS = {
 TRAINING_FLAGS = r"""--micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
+            --attention {resources.attention} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

@@ -40,7 +40,8 @@ rule train_doremi:
         + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs train_doremi.py """
         + TRAINING_FLAGS
-        + r"""--reference {input.reference:q} \
+        + r"""--log-with {resources.log_with} \
+            --reference {input.reference:q} \
             --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
@@ -79,7 +80,8 @@ rule train_doge:
         + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs train_doge.py """
         + TRAINING_FLAGS
-        + r"""--mixture {output.mixture:q} \
+        + r"""--log-with {resources.log_with} \
+            --mixture {output.mixture:q} \
             --path {output.path:q} \
             --losses {output.losses:q} \
             --report {output.report:q}

@@ -83,9 +83,9 @@ rule train_swarm:
             {log:q} {params.state:q}/logs/{wildcards.part} \
             train_swarm.py """
         + TRAINING_FLAGS
-        + r"""--attention {resources.attention} \
-            --bucket-megabytes {resources.bucket_megabytes} \
+        + r"""--bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
+            --log-with none \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --losses {output.losses:q} \

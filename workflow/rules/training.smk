@@ -48,8 +48,7 @@ rule pretrain_model:
         + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs pretrain_model.py """
         + TRAINING_FLAGS
-        + r"""--attention {resources.attention} \
-            --bucket-megabytes {resources.bucket_megabytes} \
+        + r"""--bucket-megabytes {resources.bucket_megabytes} \
             --gradient-compression {resources.gradient_compression} \
             --shard {resources.shard} \
             --log-with {resources.log_with} \
