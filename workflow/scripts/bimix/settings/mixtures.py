@@ -14,6 +14,7 @@ from bimix.names import named
 from bimix.plan.dataset import evaluations, one_size
 from bimix.plan.sources import BEST, GROUP, search_names, search_runs
 from bimix.settings.complete import mixture_lists, unsearched
+from bimix.settings.files import Key
 from bimix.settings.models import SUM_TOLERANCE, Faults
 from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
@@ -31,6 +32,28 @@ def check_swarms(scope: Scope) -> Faults:
                 yield (*key, number), lack
 
 
+def check_swarm_runs(scope: Scope) -> Faults:
+    """Runs of the swarm among others of its model, which are trained otherwise."""
+    model, drawn, trained = scope.block.swarm.model, scope.swarm_recipe(), trained_on(scope)
+    plain = drawn and scope.recipe(model)
+    own = ", ".join(sorted(key for key in drawn if drawn[key] != plain.get(key))) if plain else ""
+    for key, names in scope.lists() if own else ():
+        places = [number for number, name in enumerate(names) if re.fullmatch(r"swarm_\d+", name)]
+        alone = len(places) == len(names) and key not in (("search", "start"), ("groups", scope.block.optimum.group))
+        for number in places if model in trained.get(key, ()) and not alone else ():
+            sentence = f"runs of the swarm have their own {own} under `swarm/training`, and the other runs those of"
+            yield (*key, number), f"{sentence} {model}: they cannot be compared."
+
+
+def trained_on(scope: Scope) -> dict[Key, list[str]]:
+    """The models that are trained on the mixtures of each list, by its key."""
+    block, optimum = scope.block, scope.block.optimum
+    proxies = optimum.models or [optimum.model]
+    trained = dict.fromkeys([("groups", group) for group in (optimum.group, *block.held_out)], proxies)
+    trained |= {("search", "start"): proxies, ("methods",): [block.compare.model]}
+    return trained | {("compare", "mixtures"): [block.compare.model, *(proxies if "compare" in block.held_out else ())]}
+
+
 def check_search(scope: Scope) -> Faults:
     """A search starts from mixtures that need no run, by a law that these can be fitted with."""
     block, search, optimum = scope.block, scope.block.search, scope.block.optimum
@@ -38,13 +61,6 @@ def check_search(scope: Scope) -> Faults:
         if is_optimum(name) or name in (*BEST, *search_names(scope.own)):
             yield ("search", "start", number), f"{name!r} is found by runs: a search starts before them."
     law, start, recipe = LAWS[search.law], len(search.start), scope.recipe(optimum.model)
-    drawn = scope.swarm_recipe() if block.swarm and block.swarm.model in (optimum.models or [optimum.model]) else None
-    plain = drawn and scope.recipe(block.swarm.model)
-    own = ", ".join(sorted(key for key in drawn if drawn[key] != plain.get(key))) if plain else ""
-    for number, name in enumerate(search.start):
-        if own and re.fullmatch(r"swarm_\d+", name):
-            sentence = f"runs of the swarm have their own {own} under `swarm/training`, and a search's runs those of"
-            yield ("search", "start", number), f"{sentence} {block.swarm.model}: they cannot be compared."
     if start < (least := law.least_runs(len(block.domains or ())) if law.refuses_few else 2):
         yield "search/start", f"a first round by the law {search.law} needs {least} mixtures at least, not {start}."
     if optimum.models is not None and not law.over_sizes:
@@ -106,12 +122,8 @@ def check_staged_references(scope: Scope) -> Faults:
 
 def check_staged_commands(scope: Scope) -> Faults:
     """Stages of a mixture that a command trains on, in a format that holds one mixture."""
-    block, optimum, models, staged = scope.block, scope.block.optimum, scope.config.models, staged_names(scope)
+    models, staged, trained = scope.config.models, staged_names(scope), trained_on(scope)
     able = named(name for name, form in FORMATS.items() if form.stages)
-    proxies = optimum.models or [optimum.model]
-    trained = dict.fromkeys([("groups", group) for group in (optimum.group, *block.held_out)], proxies)
-    trained |= {("search", "start"): proxies, ("methods",): [block.compare.model]}
-    trained["compare", "mixtures"] = [block.compare.model, *(proxies if "compare" in block.held_out else ())]
     for key, names in scope.lists():
         for model in trained.get(key, ()):
             form = models[model].format if model in models else None
