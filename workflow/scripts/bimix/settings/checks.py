@@ -35,7 +35,7 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_lengths, "domains corpus/held_out_characters ?corpus/train ?corpus/harvest"),
     (text.check_measured_only, "domains corpus/validation_only ?corpus/validation ?/laws/optimise"),
     (text.check_published, "published ?domains"),
-    (text.check_trainings, "training"),
+    (text.check_trainings, "training /training"),
     (text.check_commands, "/models ?training ?simulate_epochs"),
     (text.check_schedules, "training /training"),
     (text.check_epochs, "optimum/max_epochs optimum corpus /corpus tokenizer sequence_length training /training"),

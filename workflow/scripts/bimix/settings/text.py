@@ -169,15 +169,17 @@ def check_epochs(scope: Scope) -> Faults:
 
 
 def check_trainings(scope: Scope) -> Faults:
-    """Rows that processes cannot share."""
+    """Rows that processes cannot share, also of a swarm and of a reweighting that set their own."""
     models = scope.config.models or {}
-    for name in scope.block.training:
-        recipe, launch = scope.recipe(name), models[name].launch if name in models else None
-        if recipe and launch and scope.sound(f"/models/{name}"):
+    for key, recipe in scope.recipes():
+        name = key[1] if key[0] == "training" else getattr(scope.block, key[0]).model
+        rows, launch = recipe["batch_rows"], models[name].launch if name in models else None
+        said = key[0] != "training" and rows == scope.recipe(name)["batch_rows"]
+        if launch and not said and scope.sound(f"/models/{name}"):
             processes = max(launch.gpus or 0, 1) * (launch.nodes or 1)
-            if recipe["batch_rows"] < processes:
-                sentence = f"{recipe['batch_rows']} rows cannot be shared by the {processes} processes of {name} (gpus"
-                yield ("training", name, "batch_rows"), f"{sentence} times nodes); each needs one at least."
+            if rows < processes:
+                sentence = f"{rows} rows cannot be shared by the {processes} processes of {name} (gpus times nodes);"
+                yield (*key, "batch_rows"), f"{sentence} each needs one at least."
 
 
 def check_commands(scope: Scope) -> Faults:
