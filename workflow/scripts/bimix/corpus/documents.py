@@ -59,6 +59,7 @@ class Reader:
         self, reading: Reading, domain_field: str | None = None, domains: Mapping[str, str] | None = None
     ) -> None:
         self.reading = reading
+        self.longest = int(reading.document_megabytes * 10**6)
         self.domain_field = domain_field
         self.domains = domains or {"": ""}
         self.rejects = Rejects(reading.rejects, "corpus.rejects")
@@ -67,11 +68,6 @@ class Reader:
     def kept(self) -> int:
         """The number of records that became documents."""
         return self.rejects.records - self.rejects.reasons.total()
-
-    @property
-    def longest(self) -> int:
-        """The most bytes of a record, and of its text."""
-        return int(self.reading.document_megabytes * 10**6)
 
     def read(self, path: str) -> Iterator[tuple[str, str]]:
         """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""

@@ -181,9 +181,7 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
-    """Rows of a parquet file from 1, as dicts of `fields`, of any length; one row group at a time in
-    memory.
-    """
+    """Rows of parquet from 1, as dicts of `fields`, of any length; a row group at a time in memory."""
     wanted = {field.split(".")[0] for field in fields}
     number = 0
     try:
