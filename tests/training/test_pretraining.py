@@ -132,7 +132,7 @@ sys.argv = sys.argv[1:]
 sys.path.insert(0, os.path.dirname(sys.argv[0]))
 from bimix.training import loop, session
 loop.SAVE_SECONDS = 0 if os.environ["RANK"] == "0" else 1800
-session.PATIENCE = session.LONG_PATIENCE = timedelta(seconds=20)
+session.PATIENCE = session.LONG_PATIENCE = timedelta(seconds=60)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
