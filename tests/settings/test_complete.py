@@ -147,6 +147,10 @@ def test_a_choice_stays_on_another_machine_and_in_jobs(workplace: Path, monkeypa
     keep("mine", first.basis, first.choice)
     kept = json.loads((workplace / "results/mine/ladder.json").read_text())
     assert kept["chosen"]["steps"] == first.choice.steps and read_basis("mine") == first.basis
+    shorter = chosen(over(mine(), {"ladder": {"hours": {"cpu": 0.001}}}))  # by the same text and machine
+    keep("mine", shorter.basis, shorter.choice)
+    written = json.loads((workplace / "results/mine/ladder.json").read_text())
+    assert written["chosen"]["steps"] == shorter.choice.steps < first.choice.steps
     monkeypatch.setattr(complete, "seen_machine", lambda wanted, count: Machine("gpu", 8, 4))
     assert chosen(mine()) == first
     (workplace / "web" / "more.jsonl").write_bytes(b"x" * 3_000_000)

@@ -326,9 +326,10 @@ def keep(dataset: str, basis: Basis, choice: Choice | None) -> None:
     """Write the basis and what was chosen, unless the record has them."""
     from bimix.outputs import write_json  # it brings polars, a quarter of a second of each call of Snakemake
 
-    if read_basis(dataset) != basis:
-        record_path(dataset).parent.mkdir(parents=True, exist_ok=True)
-        write_json(record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice else None})
+    path, document = record_path(dataset), {"basis": asdict(basis), "chosen": asdict(choice) if choice else None}
+    if not path.exists() or json.loads(path.read_text(encoding="utf-8")) != document:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, document)
 
 
 def foreseen(config: Mapping, runs: Iterable[tuple[str, str, str]], others: int, cores: int) -> str:
