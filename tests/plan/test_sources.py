@@ -190,8 +190,9 @@ def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
         block["search"]["budget"] = budget
         assert len(rounds(block)) == 3 and search_plan(own) == ["results/d/plan.csv"]
         assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "tiny"]
-    block["search"]["budget"] = 8.0
-    assert search_plan(own) == []
+    for budget in (5.0, "5", "5.0"):  # quoted, it is the same number of runs
+        block["search"]["budget"] = budget
+        assert search_plan(own) == [] and len(rounds(block)) == 2
 
 
 # What a wildcard may be

@@ -7,7 +7,7 @@ from glob import escape, iglob
 from bimix.laws.table import JOINS
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import swarm_part
-from bimix.plan.sources import BEST, GROUP, REWEIGHTING, counts_runs, round_of
+from bimix.plan.sources import BEST, GROUP, REWEIGHTING, round_of, runs_of
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def design_models(dataset: Dataset) -> list[str]:
 def search_plan(dataset: Dataset) -> list[str]:
     """The table of costs, for a search with a budget in FLOPs."""
     budget = dataset.block["search"].get("budget")
-    return [] if budget is None or counts_runs(budget) else [f"{dataset.folder}/plan.csv"]
+    return [] if budget is None or runs_of(budget) is not None else [f"{dataset.folder}/plan.csv"]
 
 
 def search_flags(dataset: Dataset) -> list[str]:

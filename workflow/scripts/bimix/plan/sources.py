@@ -221,16 +221,17 @@ def is_of_search(run: str) -> bool:
     return run.partition("@")[0] == FOUND or round_of(run.partition("@")[0]) is not None
 
 
-def counts_runs(budget: object) -> bool:
-    """Whether a budget is a number of runs; else FLOPs, or a share of the large run."""
-    return isinstance(budget, int | float) and budget < LEAST_FLOPS
+def runs_of(budget: float | str | None) -> float | None:
+    """The number of runs that a budget is; None where it is FLOPs or a share of the large run."""
+    number = LEAST_FLOPS if budget is None or "%" in str(budget) else float(budget)
+    return number if number < LEAST_FLOPS else None
 
 
 def rounds(block: dict) -> range:
     """The numbers of the rounds: as many as are requested and a budget of runs holds."""
     search, most = block["search"], block["search"]["rounds"]
-    if counts_runs(search.get("budget")):
-        most = min(most, max((int(search["budget"]) - len(search["start"])) // search["of"], 1))
+    if (runs := runs_of(search.get("budget"))) is not None:
+        most = min(most, max((int(runs) - len(search["start"])) // search["of"], 1))
     return range(1, 1 + most)
 
 

@@ -19,7 +19,7 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.names import meant, shown
 from bimix.plan.dataset import LAUNCHED
-from bimix.plan.sources import SOURCES, counts_runs
+from bimix.plan.sources import SOURCES, runs_of
 from bimix.settings.files import name_fault
 
 T, U = TypeVar("T"), TypeVar("U")
@@ -420,8 +420,8 @@ class SearchOfText(Search):
     )
 
     def faults(self) -> Faults:
-        if counts_runs(self.budget) and self.budget <= len(self.start):
-            yield "budget", f"{self.budget:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
+        if (runs := runs_of(self.budget)) is not None and runs <= len(self.start):
+            yield "budget", f"{runs:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
 
 
 class TaskOfQuestions(Block):
