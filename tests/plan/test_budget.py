@@ -166,6 +166,21 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
     assert report_files(own) == sorted({file for files in reports.values() for file in files})
 
 
+def test_a_model_that_a_design_may_propose_has_a_row_without_runs(own: Dataset) -> None:
+    usual = planned_runs(own)
+    own.block["design"] = {"models": ["tiny", "mid", "large"]}
+    own.block["training"]["mid"] = {"steps": 70, "seed": 1}
+    *rows, last = planned_runs(own)
+    assert rows == usual
+    assert (last.needed_for, last.what, last.model, last.runs, last.recipe["steps"]) == (
+        "design",
+        "pretraining",
+        "mid",
+        0,
+        70,
+    )
+
+
 def test_a_design_is_asked_for_as_the_config_says() -> None:
     trained = {"design": {"count": 8, "budget": "5%"}, "optimum": {"model": "tiny"}, "compare": {"model": "large"}}
     seen = {"observations": {}, "design": {"count": 4, "budget": "5%"}}
@@ -180,6 +195,8 @@ def test_a_design_is_asked_for_as_the_config_says() -> None:
     assert flags["trained"] == "--count 8 --budget 5% --large large --offered tiny"
     assert flags["more"] == flags["trained"] + " mid"
     assert flags["matched"] == flags["trained"] + " --match-epochs"
+    config["datasets"]["sizes"] = trained | {"optimum": {"models": ["tiny", "mid"], "model": "tiny+mid"}}
+    assert " ".join(design_flags(Dataset(config, "sizes"))) == flags["more"]
     assert flags["seen"] == "--count 4"
     assert flags["sized"] == "--count 4 --budget 2e+18 --large 1e9,2e10"
     assert design_models(Dataset(config, "trained")) == ["results/trained/plan.csv"]

@@ -108,7 +108,9 @@ def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
 
 
 def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
-    """The trainings that the summary needs, and further ones that the price list needs."""
+    """The trainings that the summary needs, further ones that the price list needs, and a row without
+    runs of each other model that a design may propose, which looks up there what a run costs.
+    """
     optimum, large = dataset.block["optimum"], dataset.large
     held_out = [] if "models" in optimum else dataset.block["held_out"]
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
@@ -121,7 +123,15 @@ def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
             if training not in seen:
                 seen.add(training)
                 kinds.setdefault((needed_for, training.what, training.model), []).append(training)
-    return [_counted(dataset, needed_for, same) for (needed_for, _, _), same in kinds.items()]
+    rows = [_counted(dataset, needed_for, same) for (needed_for, _, _), same in kinds.items()]
+    others = set(offered(dataset)) - {row.model for row in rows if row.what == "pretraining"}
+    recipes = dataset.block["training"]
+    return rows + [PlannedRuns("design", "pretraining", one, recipes[one], 0, 0, 0) for one in sorted(others)]
+
+
+def offered(dataset: Dataset) -> list[str]:
+    """The models that a design of a dataset of text may propose: without other words the proxies."""
+    return dataset.block.get("design", {}).get("models", dataset.proxies)
 
 
 def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> PlannedRuns:
@@ -168,12 +178,11 @@ def report_files(dataset: Dataset) -> list[str]:
 
 
 def design_flags(dataset: Dataset) -> list[str]:
-    """Flags for proposing the next runs; without other models the proxy is offered."""
+    """Flags for proposing the next runs."""
     design = dataset.block["design"]
     words = ["--count", str(design["count"])]
     if not dataset.observed:
-        offered = design.get("models", [dataset.block["optimum"]["model"]])
-        words += ["--budget", str(design["budget"]), "--large", dataset.large, "--offered", *offered]
+        words += ["--budget", str(design["budget"]), "--large", dataset.large, "--offered", *offered(dataset)]
     elif "models" in design:
         words += ["--budget", str(design["budget"]), *(["--large", design["large"]] if "large" in design else [])]
     return [*words, "--match-epochs"] if dataset.block.get("simulate_epochs") else words
