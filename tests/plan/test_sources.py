@@ -49,6 +49,9 @@ def test_observed_mixtures_are_taken_but_for_optima(config: dict) -> None:
     assert Dataset(config, "seen").fit("bimix") == Fit("observed", "bimix", "all", 9)
     config["datasets"]["seen"]["compare"]["mixtures"] += ["transfer"]  # which optimize_mixture makes
     assert observed_names([Dataset(config, name) for name in config["datasets"]]) == ["m0", "m1", "m2"]
+    config["datasets"]["seen"] |= {"centre": "m5"}  # of tables, and in no group
+    config["datasets"]["seen"]["optimum"]["objective"] = {"reference": "m6"}
+    assert observed_names([Dataset(config, "seen")]) == ["m0", "m1", "m2", "m5", "m6"]
 
 
 def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:

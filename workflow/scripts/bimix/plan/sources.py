@@ -143,8 +143,10 @@ def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> in
 
 
 def taken(dataset: "Dataset") -> list[str]:
-    """Mixtures in an observed dataset's groups and under `compare`, without optima."""
-    lists = (*dataset.groups.values(), dataset.compared, dataset.block.get("methods", []))
+    """Mixtures that an observed dataset names, in groups or alone, without optima."""
+    block = dataset.block
+    alone = [block.get("centre"), block["optimum"].get("objective", {}).get("reference")]
+    lists = (*dataset.groups.values(), dataset.compared, block.get("methods", []), filter(None, alone))
     return sorted({name for names in lists for name in names if not is_optimum(name)})
 
 
