@@ -49,6 +49,7 @@ OF_TEXT: tuple[Check, ...] = (
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (mixtures.check_swarm_step, "swarm /training training"),
     (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
+    (mixtures.check_found_before, "optimum/group /laws/optimise ?groups ?methods compare ?stages ?swarm"),
     (mixtures.check_reuse, "reuse optimum"),
     (mixtures.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
     (mixtures.check_sized_laws, "optimum/models /laws/optimise"),

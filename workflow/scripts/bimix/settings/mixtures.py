@@ -246,6 +246,17 @@ def check_fit(scope: Scope) -> Faults:
         yield from run_faults(scope, len(names), len(scope.block.domains))
 
 
+def check_found_before(scope: Scope) -> Faults:
+    """Mixtures of the fitted group that its own runs find, an optimum or the best run."""
+    group, stages = scope.block.optimum.group, scope.own.get("stages", {})
+    key = {"compare": ("compare", "mixtures"), "methods": ("methods",)}.get(group, ("groups", group))
+    for number, name in enumerate(dict(scope.lists()).get(key, ())):
+        parts = [name, *(stage["mixture"] for stage in stages.get(name, ()))]
+        if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):
+            sentence = f"{name} is found by the runs of the group {group}, to which laws are fitted (optimum/group):"
+            yield (*key, number), f"{sentence} take it out, or fit them to another group."
+
+
 def check_reuse(scope: Scope) -> Faults:
     """Older runs that cannot join the fit, and folders that have none of the fitted model."""
     model = scope.block.optimum.model
