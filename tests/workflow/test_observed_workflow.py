@@ -96,6 +96,8 @@ def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
 
 @pytest.mark.slow
 def test_everything_follows_from_two_tables(workplace: Path) -> None:
+    (workplace / "disk").mkdir()
+    (workplace / "results").symlink_to("disk")
     done = call(workplace)
     assert not done.returncode, done.stdout + done.stderr
     said = done.stderr.splitlines()
@@ -113,6 +115,7 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
     text = (results / "summary.txt").read_text()
     assert text.startswith("own: bimix is predicted to be best, untested (your runs, step 8,000)")
+    assert text in done.stdout, "through the link"
     assert "\nRisk       no run was trained on it" in text
     page = (results / "explore.html").read_text()
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
