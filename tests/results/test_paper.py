@@ -311,7 +311,7 @@ def test_the_figures_in_front_state_what_was_found(known):
     figure = plot_rounds.draw(table(columns, [*start, searched]))
     assert (
         title(figure)
-        == "round1 is the best of 2 runs, 2.9450: 5.00 % below the best of the start. All rounds were run."
+        == "round1 is the lowest of 2 runs, 2.9450: 5.00 % below the best of the start. All rounds were run."
     )
     ended = (1, None, None, None, None, None, 0.05, 0.1, "little is expected.")
     assert "no round found a lower one. It ended before round 1: little is" in title(
