@@ -15,6 +15,7 @@ import plot_verdict
 from bimix.errors import InputError
 from bimix.judge import worth
 from bimix.judge.comparison import Comparison, compared
+from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
 from bimix.judge.worth import VERDICT
@@ -122,6 +123,19 @@ def test_a_tie_is_what_the_best_of_so_many_may_lead_by_as_dunnett_has_it() -> No
     table = {(1, 10): 1.81, (2, 10): 2.15, (3, 10): 2.34, (9, 10): 2.81, (3, 20): 2.19, (9, 20): 2.60, (9, 5): 3.30}
     for (rivals, freedom), quantile in table.items():
         assert best_quantile(rivals, freedom) == pytest.approx(quantile, abs=0.006)
+
+
+def test_the_noise_of_means_has_the_effects_of_seeds_where_mixtures_have_different_ones() -> None:
+    """The second seed ends 3 % lower for all alike: runs of one seed compare to 0.1 %, means do not."""
+    alike = {name: [5.0 + n, 0.97 * (5.0 + n)] for n, name in enumerate("abc")}
+    alike["a"][0] *= 1.001
+    some = alike | {"c": alike["c"][:1]}
+    every, paired, means = (
+        noise_between(tidy(runs, evaluations=False), Criterion("a"), paired=by_seed).deviation
+        for runs, by_seed in ((alike, False), (some, True), (some, False))
+    )
+    assert every < 0.001 and paired < 0.001
+    assert means == pytest.approx(0.03 / 2**0.5, rel=0.05)
 
 
 def ends(losses: dict[str, list[float]]) -> np.ndarray:
