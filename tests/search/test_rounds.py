@@ -283,7 +283,8 @@ def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(
     refused(r"rules by hand need weights of some domains .* --tokens", proposed, 1, "--hand", "8")
 
 
-def test_runs_of_a_small_model_break_no_limit_of_a_large_one() -> None:
+@pytest.mark.parametrize("sizes", [True, False])
+def test_runs_of_a_small_model_or_a_short_schedule_break_no_limit_of_a_large_one(sizes: bool) -> None:
     """Every mixture ran at both: at the small one all losses are half as large again."""
     shares = mixtures(0, 12, 3)
     small, n = runs(shares), len(shares)
@@ -292,12 +293,13 @@ def test_runs_of_a_small_model_break_no_limit_of_a_large_one() -> None:
         mixtures=small.mixtures * 2,
         proportions=np.tile(shares, (2, 1)),
         losses=np.concatenate([1.5 * small.losses, small.losses]),
-        parameters=np.repeat([1e7, 1e8], n),
+        parameters=np.repeat([1e7, 1e8], n) if sizes else None,
+        pools=None if sizes else np.full((2 * n, 3), 1e12),
         tokens=np.repeat([2e8, 2e9], n),
     )
     fitted = laws.fit("transfer", observed)
     objective = Objective(kind="no_worse_than", reference=dict(zip(DOMAINS, shares[0], strict=True)), margin=0.1)
-    goal = Goal(laws.at_run(fitted, 1e8, 2e9), 100, objective)
+    goal = Goal(laws.at_run(fitted, 1e8 if sizes else None, 2e9), 100, objective)
     broken = seen_of(goal, observed, fitted).broken
     worse = (truth(shares) / truth(shares[:1]) > 1.1001).any(axis=1)
     better = (truth(shares) / truth(shares[:1]) < 1.0999).all(axis=1)

@@ -447,7 +447,7 @@ def epochs_of_rules(folder: Path, triples: dict[str, list[str]]) -> str:
 def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
     """The page with all that stands between its marks made again. Errors: a mark of no table."""
     parts = dict.fromkeys(VIEWS, "These runs have not ended.\n")
-    parts |= {name: VIEWS[name](table) for name, table in tables.items()}
+    parts |= {name: view(tables[name]) for name, view in VIEWS.items() if name in tables}
     parts["answer"] = "\n".join(wrapped(said) for said in sentences(proof, tables)) + "\n"
     parts["epochs"] = wrapped(epochs_of_rules(HERE, read_json(HERE / "triples.json")["triples"])) + "\n"
 
@@ -478,18 +478,6 @@ def view_mixtures(table: pl.DataFrame) -> str:
         steps = "never" if row["steps"] is None else f"{row['steps']:.2f}"
         rows.append([f"`{row['mixture']}`", row["role"], str(row["seeds"]), *cost, *cells, steps])
     return markdown(heads, rows)
-
-
-def view_primary(table: pl.DataFrame) -> str:
-    heads = ["objective", "triples", "mean", "95 % bounds, each one-sided", "p, Holm", "decision"]
-    return markdown(
-        heads,
-        [
-            [row["objective"], str(row["triples"]), percent(row["mean"], 2),
-             f"{percent(row['lower'], 2)}, {percent(row['upper'], 2)}", f"{row['p']:.3f}", row["decision"]]
-            for row in table.iter_rows(named=True)
-        ],
-    )  # fmt: skip
 
 
 def view_secondary(table: pl.DataFrame) -> str:
@@ -535,7 +523,6 @@ def view_bounds(table: pl.DataFrame) -> str:
 
 
 VIEWS = {
-    "primary": view_primary,
     "mixtures": view_mixtures,
     "secondary": view_secondary,
     "plain": view_plain,

@@ -92,10 +92,10 @@ def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
 
 def by_hand(options: argparse.Namespace, search: Search) -> dict[str, np.ndarray]:
     """{name: shares (m,)} of rules by hand that hold the constraints: as measured, or by the law."""
-    rules = read_rules(options, search).every_rule(options.hand, options.max_epochs)
     ran = {name: search.shares_of(name) for name in search.seen.names}
-    held = {name: miss <= HELD for name, miss in zip(search.seen.names, search.missed.tolist(), strict=True)}
-    return {name: one for name, one in with_rules(ran, rules).items() if held.get(name, search.goal.holds(one))}
+    rules = with_rules(ran, read_rules(options, search).every_rule(options.hand, options.max_epochs)).items()
+    broken = {name for name, miss in zip(search.seen.names, search.missed.tolist(), strict=True) if miss > HELD}
+    return {name: one for name, one in rules if (name not in broken if name in ran else search.goal.holds(one))}
 
 
 def rounds_table(search: Search, reports: Sequence[dict], hand: Collection[str]) -> pl.DataFrame:

@@ -322,18 +322,18 @@ def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
 
 
 def _references(goal: Goal, observed: Observations, fitted: dict, losses: np.ndarray) -> np.ndarray:
-    """Losses (n, d) of the reference beside each run: as measured at its size, else the law's, times
-    what the law misses of the reference at other sizes.
+    """Losses (n, d) of the reference beside each run: as measured at its size and schedule, else the
+    law's, times what the law misses of the reference at others.
     """
-    sizes, expected = observed.parameters, np.tile(goal.before, (len(losses), 1))
-    if sizes is not None:
+    expected = np.tile(goal.before, (len(losses), 1))
+    if "rows" in fitted:
         references = replace(observed, proportions=np.tile(goal.reference, (len(losses), 1)))
-        columns = [fitted["loss_domains"].index(name) for name in goal.names]
-        expected = _end(goal, observed, predict_runs(fitted, references))[:, columns]
+        expected = ends(goal, replace(references, losses=predict_runs(fitted, references)))
+    levels = [np.zeros(len(losses)) if one is None else one for one in (observed.parameters, observed.tokens)]
+    levels = np.nan_to_num(np.stack(levels, axis=1))
     own = np.abs(observed.proportions - goal.reference).max(axis=1) <= NEAR
     misses, found = np.log(losses / expected), expected.copy()
-    for size in np.unique(sizes) if sizes is not None else [None]:
-        here = np.full(len(own), True) if size is None else sizes == size
+    for here in ((levels == level).all(axis=1) for level in np.unique(levels, axis=0)):
         rows = own & here if (own & here).any() else own
         if rows.any():
             found[here] *= np.exp(misses[rows].mean(axis=0))
