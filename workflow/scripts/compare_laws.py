@@ -17,7 +17,7 @@ from bimix.outputs import write_table
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--laws", required=True, nargs="+", choices=list(LAWS))
+    parser.add_argument("--laws", required=True, nargs="+", choices=list(LAWS), help="to fit and score")
     add_tables(parser, held_out=True)
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)

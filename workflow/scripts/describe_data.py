@@ -17,10 +17,10 @@ from bimix.tables import read_table
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--files", required=True, choices=("raw", "rows"))
+    parser.add_argument("--files", required=True, choices=("raw", "rows"), help="raw text, or rows of token ids")
     parser.add_argument("--shards", type=Path, required=True, help="the manifest of the raw files")
     parser.add_argument("--index", type=Path, nargs=2, required=True, help="token index of training and of validation")
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, help="JSON")
     options = parser.parse_args(argv)
     train, validation = map(read_table, options.index)
     if options.files == "raw":

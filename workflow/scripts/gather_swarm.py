@@ -20,8 +20,8 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="of each part; parquet")
     parser.add_argument("--runs", type=Path, nargs="+", required=True, help="of each part; parquet")
     parser.add_argument("--names", nargs="+", required=True, help="all mixtures of the swarm")
-    parser.add_argument("--gathered-losses", type=Path, required=True)
-    parser.add_argument("--gathered-runs", type=Path, required=True)
+    parser.add_argument("--gathered-losses", type=Path, required=True, help="parquet of all parts")
+    parser.add_argument("--gathered-runs", type=Path, required=True, help="parquet of all parts: what each run cost")
     options = parser.parse_args(argv)
 
     runs = pl.concat([read_table(path) for path in options.runs])

@@ -18,7 +18,7 @@ from bimix.observations.tables import read_mixtures
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mixtures", type=Path, required=True, help="csv or parquet")
-    parser.add_argument("--name", required=True)
+    parser.add_argument("--name", required=True, help="the mixture's name in the table")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tidy = read_mixtures(options.mixtures)

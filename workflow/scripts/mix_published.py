@@ -18,7 +18,7 @@ ROUNDING = 1e-3  # printed columns sum to 1 to within 2.1e-5 (paper's Table 5, D
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, required=True, help="domain and one column per mixture, csv")
-    parser.add_argument("--column", required=True)
+    parser.add_argument("--column", required=True, help="of the table's proportions")
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)

@@ -18,7 +18,7 @@ from bimix.tables import read_tokens
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--index", type=Path, required=True, help="token index of the training split, parquet")
-    parser.add_argument("--rule", choices=("baseline", "temperature", "unimax"), required=True)
+    parser.add_argument("--rule", choices=("baseline", "temperature", "unimax"), required=True, help="of the shares")
     parser.add_argument("--exponent", type=float, required=True, help="of the shares; of temperature")
     parser.add_argument("--run-tokens", type=float, required=True, help="of the run that the mixture is for; of unimax")
     parser.add_argument("--most-epochs", type=float, required=True, help="of any domain; of unimax")

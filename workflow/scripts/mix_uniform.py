@@ -15,7 +15,7 @@ from bimix.mixtures.mixture import as_mixture
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--domains", nargs="+", required=True)
+    parser.add_argument("--domains", nargs="+", required=True, help="names")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     as_mixture(options.domains, np.ones(len(options.domains))).write(options.out)

@@ -51,7 +51,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--sequence-length", type=int, required=True, help="tokens of a row")
     parser.add_argument("--domains", nargs="+", required=True, help="domains whose losses the run must leave")
     parser.add_argument("--gpus", type=int, required=True, help="GPUs of all nodes together")
-    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--nodes", type=int, required=True, help="nodes of the run")
     parser.add_argument("--threads", type=int, required=True, help="CPU threads of each node")
     parser.add_argument("--processes", type=int, required=True, help="of this script, by the launcher: 1")
     parser.add_argument("--cpu", action="store_true", help="of the launcher: there is no GPU")

@@ -25,7 +25,7 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--baseline", type=Path, required=True, help="{domain: share of the tokens}, JSON")
     parser.add_argument("--names", nargs="+", required=True, help="of the mixtures; the first is number 1")
-    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True, help="of the draws")
     add_flags(parser, "strengths")
     parser.add_argument("--objective", default="weighted", help="JSON, whose marginals the draws keep")
     add_pools(parser)

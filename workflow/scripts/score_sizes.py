@@ -21,7 +21,7 @@ from bimix.tables import read_size, read_table
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--law", required=True, choices=list(LAWS))
+    parser.add_argument("--law", required=True, choices=list(LAWS), help="to fit and score")
     parser.add_argument("--losses", type=Path, required=True, help="tidy losses of the small models")
     parser.add_argument("--mixtures", type=Path, required=True, help="their tidy mixtures")
     parser.add_argument("--large-losses", type=Path, required=True, help="tidy losses of the large model")
@@ -30,7 +30,7 @@ def main(argv: list[str] | None = None) -> None:
     add_priors(parser)
     parser.add_argument("--counts", nargs="+", type=int, default=[0, 1, 2, 4], help="large runs to fit, if there are")
     parser.add_argument("--draws", required=True, type=int, help="random draws of the fitted large runs")
-    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument("--seed", required=True, type=int, help="of the draws of large runs")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 

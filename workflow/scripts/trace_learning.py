@@ -18,11 +18,11 @@ from bimix.outputs import write_table
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--laws", required=True, nargs="+", choices=list(LAWS))
+    parser.add_argument("--laws", required=True, nargs="+", choices=list(LAWS), help="to fit and score")
     add_tables(parser, held_out=True)  # with none held out the mixtures not drawn are predicted
     parser.add_argument("--counts", required=True, nargs="+", type=int, help="mixtures to fit, if there are so many")
     parser.add_argument("--draws", required=True, type=int, help="random draws of the fitted mixtures for each number")
-    parser.add_argument("--seed", required=True, type=int)
+    parser.add_argument("--seed", required=True, type=int, help="of the draws of runs")
     parser.add_argument("--out", type=Path, required=True, help="csv or parquet")
     options = parser.parse_args(argv)
 

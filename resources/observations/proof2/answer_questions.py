@@ -342,7 +342,8 @@ def larger_has_ended(proof: Proof) -> bool:
 
 def larger(proof: Proof) -> pl.DataFrame:
     """Block D: mixture, seeds, both objectives in logs over the reference at the larger model and at the
-    proxies, without the effects of seeds; Spearman's correlation of both sizes in every row.
+    proxies, without the effects of seeds; in every row Spearman's correlation of both sizes and the noise of
+    a run at the larger.
     """
     triple, runs = next(iter(proof.triples)), proof.objective("larger", None)
     names = sorted(runs)
@@ -352,6 +353,8 @@ def larger(proof: Proof) -> pl.DataFrame:
             columns[f"{objective}_{model}"] = proof.effects(model, proof.weights(triple, objective), names)
         order = spearmanr(columns[f"{objective}_larger"], columns[f"{objective}_tiny"]).statistic
         columns[f"{objective}_order"] = [float(order)] * len(names)
+        _, _, noise = proof.noise(proof.weights(triple, objective), "larger")
+        columns[f"{objective}_noise"] = [noise.deviation] * len(names)
     return pl.DataFrame(columns).sort("I_larger")
 
 
@@ -509,7 +512,9 @@ def view_larger(table: pl.DataFrame) -> str:
         for row in table.iter_rows(named=True)
     ]
     orders = " and ".join(f"{table[f'{name}_order'][0]:.2f} for {name}" for name in PLAN["objectives"])
-    return markdown(heads, rows) + f"\nSpearman's correlation of both sizes: {orders}.\n"
+    noise = " and ".join(f"{100 * table[f'{name}_noise'][0]:.2f} %" for name in PLAN["objectives"])
+    told = f"Spearman's correlation of both sizes is {orders}. A run of the larger model has a noise of {noise}."
+    return markdown(heads, rows) + f"\n{wrapped(told)}\n"
 
 
 def view_bounds(table: pl.DataFrame) -> str:
