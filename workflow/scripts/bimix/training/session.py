@@ -75,7 +75,7 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
     parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
     parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
-    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none", help="of what processes send")
+    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none", help="of what they send")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
