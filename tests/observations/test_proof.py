@@ -98,3 +98,36 @@ def test_the_first_page_gives_the_registered_answers() -> None:
     assert f"level with it ({mean:.2f} %, {least:.2f} to {most:.2f})" in told and least < 0 < most
     found, rivals = (answer_questions.by_mixture(proof).filter(role=role)["flops"] for role in ("I", "rival"))
     assert (rivals / found).min() > 5.5 and (rivals / found).max() < 6.5 and "six times the price" in told
+
+
+def test_the_larger_model_has_what_is_said_of_it() -> None:
+    proof = answer_questions.read_proof(SECOND)
+    page = " ".join((ROOT / "docs/proof.md").read_text(encoding="utf-8").split())
+    own, lead = proof.chosen["t1"], {}
+    for role in ("I", "II"):
+        found, rule = proof.effects("larger", proof.weights("t1", role), [own[role], own[f"hand_{role}"]])
+        noise = proof.noise(proof.weights("t1", role), "larger")[2].deviation  # of a difference of two pairs of runs
+        assert abs(found - rule) < noise
+        lead[role] = f"{100 * np.expm1(found - rule):.2f} % ({role})"
+    assert f"end {lead['I']} and {lead['II']} above the best rules, within the noise" in page
+    assert "at 1.3M (one triple) both are level" in " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    changes = {}
+    for model in ("tiny", "larger"):
+        for domain in proof.triples["t1"]:
+            found, rule = proof.effects(model, {domain: 1.0}, [own["I"], own["hand_I"]])
+            changes[model, domain] = f"{100 * abs(np.expm1(found - rule)):.1f}"
+    book, law, patents = proof.triples["t1"]
+    for words in (
+        f"takes {changes['tiny', law]} and {changes['tiny', patents]} % off their losses",
+        f"larger model {changes['larger', law]} and {changes['larger', patents]} %, while {book},",
+        f"is {changes['tiny', book]} and {changes['larger', book]} % above the rule's",
+    ):
+        assert words in page, words
+    shares = dict(pl.read_csv(SECOND / "mixtures" / f"{own['I']}.csv").iter_rows())
+    tokens = dict(pl.read_csv(SECOND / "tiny_pools.csv").iter_rows())
+    read = [
+        shares[domain] * answer_questions.PLAN["runs"]["tiny"]["tokens"] / tokens[domain] for domain in (law, patents)
+    ]
+    assert [round(times) for times in read] == [8, 8] and "eight times, the rule five times" in page
+    bounds = answer_questions.bounds(proof)
+    assert bounds["broken"].to_list()[-1] == 0 < bounds["broken"].to_list()[0] and "Bounds carry with `carry`" in page
