@@ -7,7 +7,9 @@ resources/observations/{proof,proof2}: tiny.csv, larger.csv and the larger run's
 
 An effect is the log of a domain's last loss over the reference's, of the same model and seed. The
 growth is the slope through zero of the larger model's effects (4 x 128) on the proxies' (2 x 64),
-whose pools are matched, over mixtures and domains; +- is a jackknife over mixtures.
+whose pools are matched, over mixtures and domains; +- is a jackknife over mixtures. Then what a
+growth fitted to one proof, alone and with a term of harm c x^2 / (1 + x), x readings beyond the
+first, leaves of the other's effects on domains that are read more than three times.
 """
 
 from itertools import pairwise
@@ -50,15 +52,31 @@ def growth(table: pl.DataFrame) -> tuple[float, float]:
     return slope(table), float(np.std(without) * (len(names) - 1) ** 0.5)
 
 
+def carried(fitted: pl.DataFrame, asked: pl.DataFrame, harmed: bool) -> tuple[np.ndarray, float]:
+    """Growth (and c) by least squares on one table, and the error in % (root mean square) on another."""
+
+    def terms(own: pl.DataFrame) -> np.ndarray:
+        beyond = np.maximum(own["readings"].to_numpy() - 1, 0)
+        return np.stack([own["tiny"].to_numpy(), harmed * beyond**2 / (1 + beyond)], axis=1)
+
+    found = np.linalg.lstsq(terms(fitted), fitted["larger"].to_numpy(), rcond=None)[0]
+    often = asked.filter(pl.col("readings") > 3)
+    return found, 100 * float(np.sqrt(np.mean((terms(often) @ found - often["larger"].to_numpy()) ** 2)))
+
+
 def main() -> None:
     bench.parser(__doc__).parse_args()
     print("proof    readings   effects  growth")
-    for name in ("proof", "proof2"):
-        table = effects(bench.ROOT / "resources/observations" / name)
+    tables = {name: effects(bench.ROOT / "resources/observations" / name) for name in ("proof", "proof2")}
+    for name, table in tables.items():
         for least, most in pairwise(READINGS):
             own = table.filter(pl.col("readings") >= least, pl.col("readings") < most)
             slope, error = growth(own)
             print(f"{name:8} {least:>3} to {most:<3} {len(own):>8}  {slope:.2f} +- {error:.2f}")
+    for one, other in (("proof", "proof2"), ("proof2", "proof")):
+        for harmed in (False, True):
+            (slope, height), error = carried(tables[one], tables[other], harmed)
+            print(f"{one} -> {other}: growth {slope:.2f}, c {height:.4f}: {error:.2f} %")
 
 
 if __name__ == "__main__":
