@@ -137,13 +137,13 @@ def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarra
         said.append(f"{over[0].upper()}{over[1:]}.")
     if search.missed[best] > HELD:
         said.append("No run keeps all constraints; this one misses them least.")
-    run_rounds = sum(not report["stopped"] for report in reports)
+    ran = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]
-    known = f"{100 * (noise or USUAL_NOISE):.2g} %{'' if noise is not None else ' (taken: no mixture has a further seed)'}"
+    known = "" if noise is not None else " (taken: no mixture has a further seed)"
     more = "." if reports[-1].get("best_missed") else f"; the last expected {100 * left:.2g} % more."
     said.append(
-        f"{len(set(names))} mixtures in {run_rounds} round{'s' * (run_rounds != 1)}; noise of a run of the search {known}. "
+        f"{len(set(names))} mixtures in {ran} round{'s' * (ran != 1)}; noise of a run of the search {100 * (noise or USUAL_NOISE):.2g} %{known}. "
         + (f"It ended since {ended}" if ended else f"All rounds were run{more}")
     )
     return said
