@@ -128,7 +128,7 @@ def rounds_table(search: Search, reports: Sequence[dict], hand: Collection[str])
 
 def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarray]) -> list[str]:
     """The answer for a person, next to the best rule by `hand`."""
-    names, best, noise = search.seen.names, search.best, search.noise
+    names, best, noise = search.seen.names, search.best, search.noise or USUAL_NOISE
     posterior = float(np.exp(search.posterior(search.seen.shares[[best]])[0][0]))
     measured = f"measured {np.exp(search.seen.levels[best]):.4f}"
     said = [f"Answer: {names[best]}, {measured}, {posterior:.4f} by the law and all runs together."]
@@ -140,10 +140,10 @@ def answer(search: Search, reports: Sequence[dict], hand: Mapping[str, np.ndarra
     ran = sum(not report["stopped"] for report in reports)
     ended = next((report["stopped"] for report in reports if report["stopped"]), None)
     left = reports[-1]["expected_gain"]
-    known = "" if noise is not None else " (taken: no mixture has a further seed)"
+    known = "" if search.noise is not None else " (taken: no mixture has a further seed)"
     more = "." if reports[-1].get("best_missed") else f"; the last expected {100 * left:.2g} % more."
     said.append(
-        f"{len(set(names))} mixtures in {ran} round{'s' * (ran != 1)}; noise of a run of the search {100 * (noise or USUAL_NOISE):.2g} %{known}. "
+        f"{len(set(names))} mixtures in {ran} round{'s' * (ran != 1)}; noise of a run of the search {100 * noise:.2g} %{known}. "
         + (f"It ended since {ended}" if ended else f"All rounds were run{more}")
     )
     return said
