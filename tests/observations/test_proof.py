@@ -5,6 +5,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import bench_growth
 import numpy as np
 import polars as pl
 import pytest
@@ -129,5 +130,22 @@ def test_the_larger_model_has_what_is_said_of_it() -> None:
         shares[domain] * answer_questions.PLAN["runs"]["tiny"]["tokens"] / tokens[domain] for domain in (law, patents)
     ]
     assert [round(times) for times in read] == [8, 8] and "eight times, the rule five times" in page
-    bounds = answer_questions.bounds(proof)
-    assert bounds["broken"].to_list()[-1] == 0 < bounds["broken"].to_list()[0] and "Bounds carry with `carry`" in page
+    broken = answer_questions.bounds(proof)["broken"].to_list()
+    assert broken[-1] == 0 < broken[0] and "With `carry` all bounds hold" in page
+    assert f"trains all ({proof.costs['seconds'].sum() / 3600:.0f} core hours)" in page
+
+
+def test_effects_grow_with_the_model_as_is_said_but_for_domains_that_are_read_often() -> None:
+    text = " ".join((ROOT / "docs/transfer.md").read_text(encoding="utf-8").split())
+    tables = [bench_growth.effects(SECOND.parent / name) for name in ("proof", "proof2")]
+    for asked, words in (
+        (pl.col("readings") < 1, "are {} and {} times those at 2 x 64"),
+        (pl.col("readings") >= 6, "{} and {} times for those read more than six times"),
+    ):
+        found = [bench_growth.growth(table.filter(asked)) for table in tables]
+        assert words.format(*(f"{slope:.2f} +- {error:.2f}" for slope, error in found)) in text
+    left = []
+    for fitted, asked in (tables, tables[::-1]):
+        plain, harmed = (bench_growth.carried(fitted, asked, harm)[1] for harm in (False, True))
+        left.append(f"{harmed / plain:.1f}")
+    assert f"leaves {' and '.join(left)} of the error" in text
