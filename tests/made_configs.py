@@ -19,8 +19,8 @@ def fitted_once(config: dict) -> dict:
     block = demo(config)
     del block["search"]
     block["groups"]["held_out"] = ["baseline", "uniform"]
-    block["training"]["tiny"]["steps"] = 400
-    block["optimum"] = {"model": "tiny", "group": "entropy", "step": 400}
+    block["training"]["proxy"]["steps"] = 400
+    block["optimum"] = {"model": "proxy", "group": "entropy", "step": 400}
     block["compare"]["mixtures"] = ["baseline", "uniform", "ce", "bimix", "transfer"]
     block["held_out"] = ["held_out"]
     return config

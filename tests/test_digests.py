@@ -103,7 +103,7 @@ def test_single_bits_of_a_shard_are_a_sentence_and_its_folder_has_one_record(cou
 
 
 def test_tables_and_json_are_compared_with_what_was_written_last() -> None:
-    table, document = HOME / "losses/tiny/all.parquet", HOME / "mixtures/je.json"
+    table, document = HOME / "losses/proxy/all.parquet", HOME / "mixtures/je.json"
     for share in (0.25, 0.5):  # the file is made again, as after a change of the config
         write_table(pl.DataFrame({"mixture": ["a"], "loss": [share]}), table)
         write_json(document, {"a": share, "b": 1 - share})

@@ -4,7 +4,7 @@ nanoGPT's in one run.
 workflow/defaults.yaml, rows made in memory -> tokens/s, FLOPs used, peak memory,
 share of the time in loading
 
-    python tests/benchmarks/bench_training.py --model tiny --batch-rows 8 --context 128 \
+    python tests/benchmarks/bench_training.py --model proxy --batch-rows 8 --context 128 \
         --vocabulary 2048 --cpu
     python tests/benchmarks/bench_training.py --model 280M --batch-rows 64 --context 1024 \
         --vocabulary 50277 --precision bf16 --compile

@@ -4,7 +4,7 @@ Python's standard library -> held-out loss at quarters of the run, largest norm 
 
     python tests/benchmarks/bench_warm_up.py --recipe paper --model 280M --context 1024 \
         --vocabulary 50277 --precision bf16 --compile
-    python tests/benchmarks/bench_warm_up.py --recipe paper --model tiny --context 128 \
+    python tests/benchmarks/bench_warm_up.py --recipe paper --model proxy --context 128 \
         --vocabulary 2048 --steps 200 --batch-rows 8 --micro-batch 8 --megabytes 4 --cpu
 
 The recipe's whole schedule, warm-up included, is shrunk to `--steps` updates. The text is cut into

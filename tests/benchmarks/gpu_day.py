@@ -97,19 +97,19 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         name: str, model: str, rows: int, at_once: int | None, *more: str, needs: tuple[str, ...] = ()
     ) -> Case:
         part = () if at_once is None else ("--micro-batch", str(at_once if full else min(at_once, 2)))
-        flags = ("--model", model if full else "tiny", "--batch-rows", str(rows if full else 4), *part)
+        flags = ("--model", model if full else "proxy", "--batch-rows", str(rows if full else 4), *part)
         return Case(name, ("bench_training.py", *flags, *words, *speed, *brief, *device, *more), needs)
 
     def attention(backend: str) -> Case:
         return training(backend, "280M", 64, 16, "--attention", backend, "--profile")
 
     def warm_up(recipe: str) -> Case:
-        flags = ("--model", "280M" if full else "tiny", "--recipe", recipe, *words, *speed, *device)
+        flags = ("--model", "280M" if full else "proxy", "--recipe", recipe, *words, *speed, *device)
         toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
         return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"))
 
     def generation(name: str, model: str, items: int, *more: str) -> Case:
-        flags = ("--model", model if full else "tiny", "--items", str(items if full else 4), "--vocabulary", words[-1])
+        flags = ("--model", model if full else "proxy", "--items", str(items if full else 4), "--vocabulary", words[-1])
         room = ("--cache-tokens", "131072") if full else ("--lengths", "3", "9", "--new-tokens", "3", "--rounds", "1")
         return Case(name, ("bench_generation.py", *flags, *room, *device, *more), ("transformers", "safetensors"))
 

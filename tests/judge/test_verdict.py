@@ -31,7 +31,7 @@ def runs(known: Known | None = None, seeds: int = 3, criterion: Criterion | None
 
 def promise(value: float, law: str = "transfer", left_out: float | None = 0.005, width: float = 0.01) -> Promise:
     ends = (value * np.exp(-width), value * np.exp(width))
-    return Promise(law, law, "tiny", 10, value, *ends, 0.9, 12, left_out)
+    return Promise(law, law, "proxy", 10, value, *ends, 0.9, 12, left_out)
 
 
 def test_the_lowest_wins_where_it_is_significantly_below_all() -> None:

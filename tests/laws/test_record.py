@@ -110,6 +110,6 @@ def test_scripts_and_planning_know_a_law_that_is_entered(linear: Law, observed: 
     best = json.loads(Path(paths["best.json"]).read_text(encoding="utf-8"))
     assert sum(best.values()) == pytest.approx(1) and best["code"] > 0.9
 
-    block = {"domains": dict.fromkeys(DOMAINS), "optimum": {"model": "tiny", "group": "proxies", "step": 800}}
+    block = {"domains": dict.fromkeys(DOMAINS), "optimum": {"model": "proxy", "group": "proxies", "step": 800}}
     config = {"datasets": {"own": block}, "laws": {"optimise": ["linear"]}}
-    assert Dataset(config, "own").fit("linear") == Fit("tiny", "linear", "proxies", 800)
+    assert Dataset(config, "own").fit("linear") == Fit("proxy", "linear", "proxies", 800)

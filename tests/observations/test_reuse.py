@@ -39,7 +39,7 @@ def rows(name: str, shares: dict, losses: dict, seed: int | None = None) -> tupl
 def results(folder: Path, runs: dict, **changes) -> Path:
     """A folder of results: runs {name: (shares, losses)}; `changes` say what else they were."""
     for number, (name, (shares, losses)) in enumerate(runs.items()):
-        place = folder / "runs/tiny" / name
+        place = folder / "runs/proxy" / name
         place.mkdir(parents=True)
         rows(name, shares, losses)[0].drop("mixture").write_parquet(place / "losses.parquet")
         data = {
@@ -159,7 +159,7 @@ def test_seeds_and_metrics_stay_where_one_table_alone_has_them(tmp_path, capsys)
 
 def test_a_round_after_the_end_of_its_search_is_no_further_run(tmp_path, capsys) -> None:
     old = results(tmp_path / "old", OLD)
-    shutil.copytree(old / "runs/tiny/uniform", old / "runs/tiny/round1")
+    shutil.copytree(old / "runs/proxy/uniform", old / "runs/proxy/round1")
     assert set(joined(tmp_path, "--reuse", str(old))[1]["mixture"]) == {"baseline (old)", "round1 (old)"}
 
 

@@ -33,13 +33,13 @@ CONFIG = {
                 "methods": ["baseline", "bimix", "doremi", "doge", "regmix", "transfer_swarm"],
                 "swarm": [f"swarm_{number:04d}" for number in range(1, 13)],
             },
-            "training": {"tiny": TINY, "large": LARGE},
-            "optimum": {"model": "tiny", "group": "entropy", "step": 100},
+            "training": {"proxy": TINY, "large": LARGE},
+            "optimum": {"model": "proxy", "group": "entropy", "step": 100},
             "held_out": ["rest"],
             "compare": {"model": "large", "mixtures": ["baseline", "ce", "bimix"]},
-            "swarm": {"model": "tiny", "runs": 12, "step": 20, "training": {"steps": 20}},
+            "swarm": {"model": "proxy", "runs": 12, "step": 20, "training": {"steps": 20}},
             "reweighting": {
-                "model": "tiny",
+                "model": "proxy",
                 "reference": "baseline",
                 "doremi": TINY | {"steps": 60},
                 "doge": TINY | {"steps": 60},
@@ -62,21 +62,21 @@ def test_a_search_reads_runs_of_the_swarm_from_its_parts(own: Dataset) -> None:
     own.block["groups"] |= groups_of(own.block)
     own.block["groups"]["methods"] = ["baseline", "found", "regmix"]
     folder = "results/own"
-    part = f"{folder}/swarm/tiny/2/losses.parquet"
-    assert inputs.losses(own, "tiny", "search_0") == [f"{folder}/runs/tiny/se/losses.parquet", part, part]
+    part = f"{folder}/swarm/proxy/2/losses.parquet"
+    assert inputs.losses(own, "proxy", "search_0") == [f"{folder}/runs/proxy/se/losses.parquet", part, part]
     assert inputs.losses(own, "large", "search_0")[1] == f"{folder}/runs/large/swarm_0007/losses.parquet"
     own.block["groups"]["rest"] = ["swarm_0007"]
-    assert inputs.losses(own, "tiny", "rest") == [f"{folder}/runs/tiny/swarm_0007/losses.parquet"]
-    trained = [("pretraining", "tiny", "se"), *(("swarm", "tiny", f"swarm_{n:04d}") for n in range(7, 13))]
+    assert inputs.losses(own, "proxy", "rest") == [f"{folder}/runs/proxy/swarm_0007/losses.parquet"]
+    trained = [("pretraining", "proxy", "se"), *(("swarm", "proxy", f"swarm_{n:04d}") for n in range(7, 13))]
     assert names(searched_with(own, "round1")) == trained
     reports = search_reports(own)
-    runs = [f"{folder}/runs/tiny/{name}/run.json" for name in ("se", "round1")]
-    assert reports["found"] == [runs[0], f"{folder}/swarm/tiny/2/runs.parquet", runs[1]]
-    assert reports["regmix"] == [f"{folder}/swarm/tiny/runs.parquet"]
-    own.block["seeds"] = {"tiny": [3]}  # which no run of the swarm has
-    assert inputs.losses(own, "tiny", "search_0")[2:4] == [part, f"{folder}/runs/tiny/swarm_0007@3/losses.parquet"]
+    runs = [f"{folder}/runs/proxy/{name}/run.json" for name in ("se", "round1")]
+    assert reports["found"] == [runs[0], f"{folder}/swarm/proxy/2/runs.parquet", runs[1]]
+    assert reports["regmix"] == [f"{folder}/swarm/proxy/runs.parquet"]
+    own.block["seeds"] = {"proxy": [3]}  # which no run of the swarm has
+    assert inputs.losses(own, "proxy", "search_0")[2:4] == [part, f"{folder}/runs/proxy/swarm_0007@3/losses.parquet"]
     own.block["reuse"] = ["older"]
-    assert inputs.losses(own, "tiny", "search_0")[2] == f"{folder}/runs/tiny/swarm_0007/losses.parquet"
+    assert inputs.losses(own, "proxy", "search_0")[2] == f"{folder}/runs/proxy/swarm_0007/losses.parquet"
 
 
 @pytest.fixture(autouse=True)
@@ -91,12 +91,12 @@ def names(trainings) -> list[tuple[str, str, str]]:
 
 
 def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> None:
-    assert names(searched_with(own, "bimix")) == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
+    assert names(searched_with(own, "bimix")) == [("pretraining", "proxy", "se"), ("pretraining", "proxy", "ce")]
     found_with_itself = Dataset(copy.deepcopy(CONFIG), "own")
     found_with_itself.block["groups"]["entropy"] = ["se", "bimix"]
     assert [name for _, _, name in names(searched_with(found_with_itself, "bimix"))] == ["se", "bimix"]
     swarm = searched_with(own, "regmix")
-    assert names(swarm) == [("swarm", "tiny", name) for name in own.block["groups"]["swarm"]]
+    assert names(swarm) == [("swarm", "proxy", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
 
 
@@ -105,11 +105,11 @@ def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:
     own.block["reweighting"]["reference"] = "bimix"
     found = searched_with(own, "doremi")
     assert names(found) == [
-        ("doremi", "tiny", "doremi"),
-        ("pretraining", "tiny", "bimix"),
-        ("pretraining", "tiny", "se"),
-        ("pretraining", "tiny", "doge"),
-        ("doge", "tiny", "doge"),
+        ("doremi", "proxy", "doremi"),
+        ("pretraining", "proxy", "bimix"),
+        ("pretraining", "proxy", "se"),
+        ("pretraining", "proxy", "doge"),
+        ("doge", "proxy", "doge"),
     ]
     assert [training.recipe["steps"] for training in found] == [60, 100, 100, 100, 60]
 
@@ -117,22 +117,22 @@ def test_a_search_pays_for_the_search_of_its_mixtures(own: Dataset) -> None:
 def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:
     own.block["seeds"] = {"large": [2]}
     wanted = names(trained_for(own, "large", "compare"))
-    assert wanted[:2] == [("pretraining", "tiny", "se"), ("pretraining", "tiny", "ce")]
+    assert wanted[:2] == [("pretraining", "proxy", "se"), ("pretraining", "proxy", "ce")]
     assert [name for _, model, name in wanted if model == "large"] == [
         f"{mixture}{seed}" for mixture in ("baseline", "ce", "bimix") for seed in ("", "@2")
     ]
-    assert {what for what, _, _ in names(trained_for(own, "tiny", "swarm"))} == {"swarm"}
+    assert {what for what, _, _ in names(trained_for(own, "proxy", "swarm"))} == {"swarm"}
 
 
 def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
     counted = {(row.needed_for, row.what, row.model): row for row in planned_runs(own)}
     assert {kind: row.runs for kind, row in counted.items()} == {
-        ("summary", "pretraining", "tiny"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
+        ("summary", "pretraining", "proxy"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
         ("summary", "pretraining", "large"): 3,
         ("methods", "pretraining", "large"): 4,  # baseline and bimix are among those compared
-        ("methods", "doremi", "tiny"): 1,
-        ("methods", "doge", "tiny"): 1,
-        ("methods", "swarm", "tiny"): 12,
+        ("methods", "doremi", "proxy"): 1,
+        ("methods", "doge", "proxy"): 1,
+        ("methods", "swarm", "proxy"): 12,
     }
     assert {row.recipe["steps"] for (_, what, _), row in counted.items() if what == "swarm"} == {20}
     # two of the three steps whose weights answer questions come before the last
@@ -142,10 +142,10 @@ def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
 
 def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace: Path) -> None:
     ended = [
-        Training("pretraining", "tiny", "ce", TINY),
-        Training("doremi", "tiny", "doremi", TINY),
-        Training("doge", "tiny", "doge", TINY),
-        Training("swarm", "tiny", "swarm_0003", TINY),
+        Training("pretraining", "proxy", "ce", TINY),
+        Training("doremi", "proxy", "doremi", TINY),
+        Training("doge", "proxy", "doge", TINY),
+        Training("swarm", "proxy", "swarm_0003", TINY),
     ]
     for training in ended:
         place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
@@ -159,16 +159,19 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
     folder = "results/own"
     reports = search_reports(own)
     assert reports["baseline"] == []
-    assert reports["bimix"] == [f"{folder}/runs/tiny/se/run.json", f"{folder}/runs/tiny/ce/run.json"]
-    assert reports["doremi"] == [f"{folder}/reweighting/tiny/doremi/run.json", f"{folder}/runs/tiny/baseline/run.json"]
-    assert reports["doge"] == [f"{folder}/reweighting/tiny/doge/run.json"]
-    assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/tiny/runs.parquet"]
+    assert reports["bimix"] == [f"{folder}/runs/proxy/se/run.json", f"{folder}/runs/proxy/ce/run.json"]
+    assert reports["doremi"] == [
+        f"{folder}/reweighting/proxy/doremi/run.json",
+        f"{folder}/runs/proxy/baseline/run.json",
+    ]
+    assert reports["doge"] == [f"{folder}/reweighting/proxy/doge/run.json"]
+    assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/proxy/runs.parquet"]
     assert report_files(own) == sorted({file for files in reports.values() for file in files})
 
 
 def test_a_model_that_a_design_may_propose_has_a_row_without_runs(own: Dataset) -> None:
     usual = planned_runs(own)
-    own.block["design"] = {"models": ["tiny", "mid", "large"]}
+    own.block["design"] = {"models": ["proxy", "mid", "large"]}
     own.block["training"]["mid"] = {"steps": 70, "seed": 1}
     *rows, last = planned_runs(own)
     assert rows == usual
@@ -182,20 +185,20 @@ def test_a_model_that_a_design_may_propose_has_a_row_without_runs(own: Dataset) 
 
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:
-    trained = {"design": {"count": 8, "budget": "5%"}, "optimum": {"model": "tiny"}, "compare": {"model": "large"}}
+    trained = {"design": {"count": 8, "budget": "5%"}, "optimum": {"model": "proxy"}, "compare": {"model": "large"}}
     seen = {"observations": {}, "design": {"count": 4, "budget": "5%"}}
     sized = {
         "observations": {},
         "design": seen["design"] | {"models": "models.csv", "large": "1e9,2e10", "budget": 2e18},
     }
     datasets = {"trained": trained, "seen": seen, "sized": sized}
-    config = {"datasets": datasets | {"more": trained | {"design": trained["design"] | {"models": ["tiny", "mid"]}}}}
+    config = {"datasets": datasets | {"more": trained | {"design": trained["design"] | {"models": ["proxy", "mid"]}}}}
     config["datasets"]["matched"] = trained | {"simulate_epochs": True}
     flags = {name: " ".join(design_flags(Dataset(config, name))) for name in config["datasets"]}
-    assert flags["trained"] == "--count 8 --budget 5% --large large --offered tiny"
+    assert flags["trained"] == "--count 8 --budget 5% --large large --offered proxy"
     assert flags["more"] == flags["trained"] + " mid"
     assert flags["matched"] == flags["trained"] + " --match-epochs"
-    config["datasets"]["sizes"] = trained | {"optimum": {"models": ["tiny", "mid"], "model": "tiny+mid"}}
+    config["datasets"]["sizes"] = trained | {"optimum": {"models": ["proxy", "mid"], "model": "proxy+mid"}}
     assert " ".join(design_flags(Dataset(config, "sizes"))) == flags["more"]
     assert flags["seen"] == "--count 4"
     assert flags["sized"] == "--count 4 --budget 2e+18 --large 1e9,2e10"

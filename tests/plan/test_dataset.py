@@ -15,19 +15,19 @@ from bimix.plan.targets import targets
 
 CONFIG = {
     "models": {
-        "tiny": {"launch": {"nodes": 1, "gpus": 0, "threads": 3}},
+        "proxy": {"launch": {"nodes": 1, "gpus": 0, "threads": 3}},
         "large": {"launch": {"nodes": 2, "gpus": 8, "threads": 64}},
     },
     "datasets": {
         "own": {
             "groups": {"entropy": ["se", "ce"], "compare": ["se", "bimix"], "swarm": ["s1", "s2", "s3", "s4", "s5"]},
             "training": {
-                "tiny": {"steps": 100, "evaluate_every": 30, "seed": 1},
+                "proxy": {"steps": 100, "evaluate_every": 30, "seed": 1},
                 "large": {"steps": 40, "evaluate_every": 10, "seed": 7},
             },
-            "seeds": {"tiny": [1, 2]},
-            "optimum": {"model": "tiny", "group": "entropy"},
-            "swarm": {"model": "tiny", "runs": 5, "together": 2, "training": {"steps": 20}},
+            "seeds": {"proxy": [1, 2]},
+            "optimum": {"model": "proxy", "group": "entropy"},
+            "swarm": {"model": "proxy", "runs": 5, "together": 2, "training": {"steps": 20}},
             "downstream": {
                 "model": "large",
                 "steps": [10, 40],
@@ -47,22 +47,22 @@ def own() -> Dataset:
 
 
 def test_runs_have_their_models_recipe_and_parts_of_a_swarm_hold_each_once(own: Dataset) -> None:
-    usual = own.block["training"]["tiny"]
-    assert own.recipe("tiny", "se") == usual
-    assert own.recipe("tiny", "se@2") == usual | {"seed": 2}
-    assert own.recipe("tiny", "s3@9") == usual | {"steps": 20, "seed": 9}
+    usual = own.block["training"]["proxy"]
+    assert own.recipe("proxy", "se") == usual
+    assert own.recipe("proxy", "se@2") == usual | {"seed": 2}
+    assert own.recipe("proxy", "s3@9") == usual | {"steps": 20, "seed": 9}
     assert own.recipe("large", "s3")["steps"] == 40  # the swarm is of another model
     assert own.config == CONFIG
     # parts of a swarm hold each run once
-    parts = inputs.swarm_parts(own, "tiny")
+    parts = inputs.swarm_parts(own, "proxy")
     assert [inputs.swarm_part(own, str(part)) for part in parts] == [["s1", "s2"], ["s3", "s4"], ["s5"]]
-    refused("own/swarm/model: the swarm is trained with 'tiny', not 'large'", inputs.swarm_parts, own, "large")
-    assert [inputs.process_threads(own.config, model) for model in ("tiny", "large")] == [3, 8]
+    refused("own/swarm/model: the swarm is trained with 'proxy', not 'large'", inputs.swarm_parts, own, "large")
+    assert [inputs.process_threads(own.config, model) for model in ("proxy", "large")] == [3, 8]
 
 
 def test_weights_are_kept_of_the_runs_that_answer(own: Dataset) -> None:
     assert inputs.kept_steps(own, "large", "bimix") == "10,40"
-    assert inputs.kept_steps(own, "large", "ce") == inputs.kept_steps(own, "tiny", "bimix") == "none"
+    assert inputs.kept_steps(own, "large", "ce") == inputs.kept_steps(own, "proxy", "bimix") == "none"
     assert own.answering_runs() == [Run("large", "se", "se", 7), Run("large", "bimix", "bimix", 7)]
     del own.block["downstream"]
     assert own.answering_runs() == [] and inputs.kept_steps(own, "large", "bimix") == "none"
@@ -70,10 +70,10 @@ def test_weights_are_kept_of_the_runs_that_answer(own: Dataset) -> None:
 
 def test_the_size_of_a_fit_is_counted_from_the_config(own: Dataset) -> None:
     assert own.fitted_size() == (2, 4)
-    assert inputs.intervals(own, "tiny", "bimix", "entropy") == []
+    assert inputs.intervals(own, "proxy", "bimix", "entropy") == []
     own.block["optimum"]["group"] = "swarm"
     assert own.fitted_size() == (5, 1)
-    assert inputs.intervals(own, "tiny", "bimix", "swarm") == ["results/own/laws/tiny/bimix/swarm/intervals.csv"]
+    assert inputs.intervals(own, "proxy", "bimix", "swarm") == ["results/own/laws/proxy/bimix/swarm/intervals.csv"]
 
 
 def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_size_of_observations_is_counted_in_their_table(tmp_path: Path) -> N
 
 def test_the_pools_of_a_group_are_those_of_the_runs_that_laws_are_fitted_to(own: Dataset) -> None:
     assert inputs.pool_share(own, "entropy") == inputs.pool_share(own, "swarm") == 1
-    own.block["training"]["tiny"]["pool_share"], own.block["swarm"]["training"]["pool_share"] = 0.25, 0.05
+    own.block["training"]["proxy"]["pool_share"], own.block["swarm"]["training"]["pool_share"] = 0.25, 0.05
     assert inputs.pool_share(own, "entropy") == inputs.pool_share(own) == 0.25
     assert inputs.pool_share(own, "swarm") == 0.05
 
@@ -114,7 +114,7 @@ def test_the_pools_of_a_group_are_those_of_the_runs_that_laws_are_fitted_to(own:
 SIZES = {
     "models": {
         name: {"shape": {"layers": layers, "width": 16, "heads": 2}}
-        for name, layers in (("tiny", 1), ("small", 2), ("large", 4))
+        for name, layers in (("proxy", 1), ("small", 2), ("large", 4))
     },
     "laws": {"optimise": ["bimix", "transfer"], "prior": False},
     "datasets": {
@@ -123,23 +123,23 @@ SIZES = {
             "domains": ["a", "b"],
             "groups": {"some": ["se", "ce", "je"], "compare": ["se", "ce", "transfer"]},
             "training": {
-                "tiny": {"steps": 100, "batch_rows": 4, "evaluate_every": 10, "seed": 1},
+                "proxy": {"steps": 100, "batch_rows": 4, "evaluate_every": 10, "seed": 1},
                 "small": {"steps": 50, "batch_rows": 8, "evaluate_every": 10, "seed": 1},
                 "large": {"steps": 80, "batch_rows": 16, "evaluate_every": 10, "seed": 1},
             },
             "sequence_length": 32,
             "seeds": {"small": [2]},
             "optimum": {
-                "models": ["tiny", "small"],
+                "models": ["proxy", "small"],
                 "for": "large",
-                "model": "tiny+small",
+                "model": "proxy+small",
                 "group": "some",
                 "step": 80,
             },
             "held_out": [],
             "compare": {"model": "large", "mixtures": ["se", "ce", "transfer"]},
         },
-        "other": {"optimum": {"model": "tiny"}},
+        "other": {"optimum": {"model": "proxy"}},
     },
 }
 
@@ -151,10 +151,10 @@ def sized() -> Dataset:
 
 def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_of_the_large_one(sized) -> None:
     other = Dataset(SIZES, "other")
-    assert joined_models(SIZES) == ["tiny+small"]
-    assert inputs.asked_size(sized, "tiny+small") == ["results/own/sizes/large.json"]
-    assert inputs.asked_size(sized, "tiny") == inputs.asked_size(other, "tiny") == []
-    assert sized.fit("transfer") == Fit("tiny+small", "transfer", "some", 80)
+    assert joined_models(SIZES) == ["proxy+small"]
+    assert inputs.asked_size(sized, "proxy+small") == ["results/own/sizes/large.json"]
+    assert inputs.asked_size(sized, "proxy") == inputs.asked_size(other, "proxy") == []
+    assert sized.fit("transfer") == Fit("proxy+small", "transfer", "some", 80)
     assert inputs.epoch_run_tokens(sized, "transfer") == sized.run_tokens("large") == 80 * 16 * 32
     assert inputs.pool_share(sized, "some") == 1.0
 
@@ -163,8 +163,8 @@ def test_laws_of_one_size_are_left_out_or_refused(sized: Dataset) -> None:
     assert sized.optimised_laws == ["transfer"]
     assert Dataset(SIZES, "other").optimised_laws == ["bimix", "transfer"]
     refused("own/optimum/models: 'bimix' is fitted to losses of one size of model", sized.fit, "bimix")
-    sized.block["swarm"] = {"model": "tiny", "runs": 12, "step": 50}
-    assert sized.fit("bimix_swarm").model == "tiny"
+    sized.block["swarm"] = {"model": "proxy", "runs": 12, "step": 50}
+    assert sized.fit("bimix_swarm").model == "proxy"
     assert inputs.epoch_run_tokens(sized, "bimix_swarm") == 80 * 16 * 32
 
 
@@ -172,26 +172,26 @@ def test_each_of_the_models_is_trained_on_the_group(sized: Dataset, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     found = [(run.model, run.name) for run in budget.searched_with(sized, "transfer")]
     assert sorted(found) == sorted(
-        [("tiny", name) for name in ("se", "ce", "je")]
+        [("proxy", name) for name in ("se", "ce", "je")]
         + [("small", name) for mixture in ("se", "ce", "je") for name in (mixture, f"{mixture}@2")]
     )
     sized.groups.update(methods=[], rest=["uniform"])
     sized.block["held_out"] = ["rest"]
     rows = {(row.model, row.runs) for row in budget.planned_runs(sized)}
-    assert rows == {("tiny", 3), ("small", 6), ("large", 3)}  # none on the group held out
+    assert rows == {("proxy", 3), ("small", 6), ("large", 3)}  # none on the group held out
 
 
 def test_what_needs_one_size_is_left_out(sized: Dataset) -> None:
     made = targets(sized)
-    law = "results/own/laws/tiny+small/transfer/some"
+    law = "results/own/laws/proxy+small/transfer/some"
     assert made["coefficients"] == [f"{law}/coefficients.json"]
     assert made["intervals"] == [f"{law}/intervals.csv"]
     assert made["laws"] == [] and made["tables"] == ["results/own/tables/comparison.csv", f"{law}/sizes.csv"]
     drawn = {path.removeprefix("results/own/figures/") for path in made["figures"]}
     assert {name for name in drawn if "some" in name} == {
-        "optimum_tiny+small_transfer_some.svg",
-        "sizes_tiny+small_transfer_some.svg",
-        "perplexity_tiny_some.svg",
+        "optimum_proxy+small_transfer_some.svg",
+        "sizes_proxy+small_transfer_some.svg",
+        "perplexity_proxy_some.svg",
         "perplexity_small_some.svg",
     }
     sized.block["held_out"] = ["rest"]
@@ -231,8 +231,8 @@ def staged() -> Dataset:
                 "sequence_length": 10,
                 "stages": {"one": stages("uniform"), "two": stages("ce"), "found": stages("bimix")},
                 "groups": {"second": ["one", "two"], "plain": ["se", "ce"], "compare": ["found", "se"]},
-                "training": {"tiny": RECIPE, "large": RECIPE | {"steps": 700}},
-                "optimum": {"model": "tiny", "group": "second", "step": 50, "stage": 2},
+                "training": {"proxy": RECIPE, "large": RECIPE | {"steps": 700}},
+                "optimum": {"model": "proxy", "group": "second", "step": 50, "stage": 2},
                 "held_out": [],
                 "methods": ["one", "found"],
                 "compare": {"model": "large", "mixtures": ["found", "se"]},
@@ -246,7 +246,7 @@ def test_a_mixture_in_stages_costs_the_searches_of_its_stages_once(staged: Datas
     assert staged.source("found").rule == "mix_stages" and staged.staged("found") == ["se", "bimix"]
     assert budget.searched_with(staged, "one") == []
     found = budget.searched_with(staged, "found")
-    assert [(run.model, run.name) for run in found] == [("tiny", "one"), ("tiny", "two")]
+    assert [(run.model, run.name) for run in found] == [("proxy", "one"), ("proxy", "two")]
     staged.block["stages"]["found"][0]["mixture"] = "bimix"
     assert budget.searched_with(staged, "found") == found
 
@@ -254,21 +254,21 @@ def test_a_mixture_in_stages_costs_the_searches_of_its_stages_once(staged: Datas
 def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(staged: Dataset) -> None:
     assert inputs.fitted_stage(staged, "second") == [2]
     assert inputs.fitted_stage(staged, "compare") == inputs.fitted_stage(staged, "plain") == []
-    assert inputs.stage_begins(staged, "tiny", "second") == [40]
+    assert inputs.stage_begins(staged, "proxy", "second") == [40]
     assert inputs.stage_begins(staged, "large", "second") == [560]
     assert inputs.stage_begins(staged, "large", "compare") == []
-    staged.block["training"]["tiny"]["steps"] = 2
-    with pytest.raises(InputError, match=r"^one, tiny: stage 2 has a share of 0\.2, which of 2 updates is none"):
-        inputs.stage_begins(staged, "tiny", "second")
+    staged.block["training"]["proxy"]["steps"] = 2
+    with pytest.raises(InputError, match=r"^one, proxy: stage 2 has a share of 0\.2, which of 2 updates is none"):
+        inputs.stage_begins(staged, "proxy", "second")
     del staged.block["optimum"]["stage"]
-    assert inputs.fitted_stage(staged, "second") == inputs.stage_begins(staged, "tiny", "second") == []
+    assert inputs.fitted_stage(staged, "second") == inputs.stage_begins(staged, "proxy", "second") == []
 
 
 def test_an_optimum_of_a_stage_counts_no_epochs_of_the_run(staged: Dataset) -> None:
     """The law of a stage has no pools, and a domain is read for that stage only."""
     assert inputs.epoch_tokens(staged, "bimix") == inputs.epoch_tokens(staged) == []
     assert inputs.centre(staged) == ["results/own/mixtures/baseline.json"]
-    staged.block["swarm"] = {"model": "tiny", "runs": 20, "step": 50}
+    staged.block["swarm"] = {"model": "proxy", "runs": 20, "step": 50}
     tokens = ["results/own/tokens/train.parquet"]
     assert inputs.epoch_tokens(staged, "transfer_swarm") == tokens  # its runs have no stages
     del staged.block["optimum"]["stage"]

@@ -45,7 +45,7 @@ def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) ->
 
 def test_older_runs_in_folders_are_joined_again_where_their_reports_change(config: dict, tmp_path) -> None:
     for name, sources in (("own", config["datasets"]["own"]), ("seen", config["datasets"]["seen"]["observations"])):
-        report = tmp_path / name / "runs/tiny/uniform/run.json"
+        report = tmp_path / name / "runs/proxy/uniform/run.json"
         report.parent.mkdir(parents=True)
         report.write_text("{}")
         sources["reuse"] = [str(tmp_path / name)]
@@ -68,8 +68,8 @@ def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -
 
 @pytest.fixture
 def exported() -> dict:
-    own = {"corpus": {}, "training": {"tiny": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
-    return {"datasets": {"own": own | {"compare": {"model": "tiny"}}, "seen": {"observations": {}}}}
+    own = {"corpus": {}, "training": {"proxy": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
+    return {"datasets": {"own": own | {"compare": {"model": "proxy"}}, "seen": {"observations": {}}}}
 
 
 def test_an_export_names_the_datasets_own_files_or_those_of_the_config(exported: dict) -> None:

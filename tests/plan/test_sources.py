@@ -69,12 +69,12 @@ def test_a_mixture_that_nothing_makes_is_refused(config: dict) -> None:
 
 def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> None:
     own = Dataset(config, "own")
-    assert Dataset(config, "own").fit("bimix") == Fit("tiny", "bimix", "entropy", 800)
+    assert Dataset(config, "own").fit("bimix") == Fit("proxy", "bimix", "entropy", 800)
     assert Dataset(config, "own").fit("bimix_swarm") == Fit("small", "bimix", "swarm", 50)
     assert Dataset(config, "own").fit("regmix") == Fit("small", "regmix", "swarm", 50)
     assert own.coefficients(own.fit("regmix")) == "results/own/laws/small/regmix/swarm/coefficients.json"
     config["laws"]["optimise"].append("regmix")
-    assert Dataset(config, "own").fit("regmix") == Fit("tiny", "regmix", "entropy", 800)
+    assert Dataset(config, "own").fit("regmix") == Fit("proxy", "regmix", "entropy", 800)
     assert Dataset(config, "own").fit("exponential").group == "swarm"
     del config["datasets"]["own"]["swarm"]
     assert not own.from_swarm("exponential")
@@ -142,9 +142,9 @@ BLOCK = {
     "corpus": {},
     "domains": ["a", "b"],
     "groups": {},
-    "training": {"tiny": {"seed": 1}},
-    "optimum": {"model": "tiny", "group": "search", "step": 8, "weights": {"a": 1}},
-    "compare": {"model": "tiny", "mixtures": ["baseline", "found"]},
+    "training": {"proxy": {"seed": 1}},
+    "optimum": {"model": "proxy", "group": "search", "step": 8, "weights": {"a": 1}},
+    "compare": {"model": "proxy", "mixtures": ["baseline", "found"]},
     "search": {"start": START, "rounds": 3, "of": 1, "law": "transfer"},
 }
 
@@ -186,13 +186,13 @@ def test_who_makes_them_and_with_which_runs(block: dict) -> None:
 
 def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
     """All rounds are planned, and each reads what a run costs; a budget of runs needs no plan."""
-    block |= {"optimum": {"model": "tiny"}, "compare": {"model": "large"}}
+    block |= {"optimum": {"model": "proxy"}, "compare": {"model": "large"}}
     own = dataset_of(block)
     assert search_plan(own) == search_flags(own) == []
     for budget in ("5%", 2e18):
         block["search"]["budget"] = budget
         assert len(rounds(block)) == 3 and search_plan(own) == ["results/d/plan.csv"]
-        assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "tiny"]
+        assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "proxy"]
     for budget in (5.0, "5", "5.0"):  # quoted, it is the same number of runs
         block["search"]["budget"] = budget
         assert search_plan(own) == [] and len(rounds(block)) == 2

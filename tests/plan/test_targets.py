@@ -15,8 +15,8 @@ CONFIG = {
         "own": {
             "corpus": {},
             "groups": {"fitted": [f"m{number}" for number in range(7)]},
-            "training": {"tiny": {"steps": 100, "evaluate_every": 50}},
-            "optimum": {"model": "tiny", "group": "fitted"},
+            "training": {"proxy": {"steps": 100, "evaluate_every": 50}},
+            "optimum": {"model": "proxy", "group": "fitted"},
             "held_out": ["rest"],
             "compare": {"model": "large", "mixtures": ["m1", "m0"]},
             "downstream": {},
@@ -38,14 +38,14 @@ def test_a_dataset_with_all_blocks_makes_everything(config: dict) -> None:
     made = targets(Dataset(config, "own"))
     assert made["reference"] == ["results/own/mixtures/m1.json"]
     assert made["coefficients"] == [
-        f"results/own/laws/tiny/{law}/fitted/coefficients.json" for law in ("bimix", "regmix")
+        f"results/own/laws/proxy/{law}/fitted/coefficients.json" for law in ("bimix", "regmix")
     ]
-    assert made["intervals"] == ["results/own/laws/tiny/bimix/fitted/intervals.csv"]  # of regmix that takes hours
+    assert made["intervals"] == ["results/own/laws/proxy/bimix/fitted/intervals.csv"]  # of regmix that takes hours
     assert made["further"] == [*(f"results/own/tables/{name}.html" for name in PAGES)]
     assert made["answers"] == ["results/own/tables/downstream.csv"]
     assert len(figures(config)) == len(made["figures"]) == 15
-    assert {"learning_tiny_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
-    assert not [name for name in figures(config) if name.startswith("optimum_tiny_regmix")]
+    assert {"learning_proxy_fitted.svg", "perplexity_large_compare.svg"} < figures(config)
+    assert not [name for name in figures(config) if name.startswith("optimum_proxy_regmix")]
 
 
 def test_what_cannot_be_made_is_left_out(config: dict) -> None:
@@ -55,9 +55,9 @@ def test_what_cannot_be_made_is_left_out(config: dict) -> None:
         (lambda block: block.pop("downstream"), {"downstream.svg", "downstream_tasks.svg"}),
         (
             lambda block: block["held_out"].clear(),
-            {"predictions_tiny_bimix_fitted.svg", "predictions_tiny_regmix_fitted.svg"},
+            {"predictions_proxy_bimix_fitted.svg", "predictions_proxy_regmix_fitted.svg"},
         ),
-        (lambda block: block["groups"]["fitted"].pop(), {"learning_tiny_fitted.svg"}),
+        (lambda block: block["groups"]["fitted"].pop(), {"learning_proxy_fitted.svg"}),
     ):
         changed = copy.deepcopy(config)
         change(changed["datasets"]["own"])
@@ -99,10 +99,10 @@ def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dic
 BLOCK = {
     "corpus": {},
     "groups": {"fitted": ["se", "je", "uniform"]},
-    "training": {"tiny": {"steps": 100, "evaluate_every": 50}},
-    "optimum": {"model": "tiny", "group": "fitted"},
+    "training": {"proxy": {"steps": 100, "evaluate_every": 50}},
+    "optimum": {"model": "proxy", "group": "fitted"},
     "held_out": [],
-    "compare": {"model": "larger", "mixtures": ["baseline", "bimix"]},
+    "compare": {"model": "target", "mixtures": ["baseline", "bimix"]},
 }
 NAMED = {
     "run": ["mine"],
@@ -114,10 +114,10 @@ NAMED = {
 def test_what_was_meant_is_named() -> None:
     for path, said in (
         ("mine/mixtures/unifrm.json", "did you mean results/mine/mixtures/uniform.json"),
-        ("mine/runs/larger/bimx/losses.parquet", "did you mean results/mine/runs/larger/bimix/losses.parquet"),
+        ("mine/runs/target/bimx/losses.parquet", "did you mean results/mine/runs/target/bimix/losses.parquet"),
         ("mine/sumary.txt", "did you mean results/mine/summary.txt or "),
         ("mine/tables/lawz.html", "results/mine/tables/laws.html"),
-        ("mine/figures/steps.svg", "did you mean results/mine/figures/steps_tiny_bimix_fitted.svg?"),
+        ("mine/figures/steps.svg", "did you mean results/mine/figures/steps_proxy_bimix_fitted.svg?"),
         ("mine/entropi.csv", "did you mean results/mine/entropy.csv or "),
         ("mine/mixtures/temprature.json", "did you mean results/mine/mixtures/temperature.json"),
         ("mine/zzz", "docs/results.md lists what there is."),

@@ -14,7 +14,7 @@ from bimix.results.headline import OBSERVED, Headline, headline, next_steps, tit
 
 STEPS = np.array([100, 200, 400])
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "bimix": SEARCHED, "transfer": SEARCHED}
-PROMISE = Promise("bimix", "bimix", "tiny", 400, 3.6, 3.5, 3.7, 0.9, 4, 0.02, "baseline", 0.4, -0.1, 0.9)
+PROMISE = Promise("bimix", "bimix", "proxy", 400, 3.6, 3.5, 3.7, 0.9, 4, 0.02, "baseline", 0.4, -0.1, 0.9)
 
 
 def runs(known: Known | None = None, criterion: Criterion | None = None, **finals: list[float]):
@@ -29,7 +29,7 @@ def runs(known: Known | None = None, criterion: Criterion | None = None, **final
     return compared(measured(table), criterion or Criterion("baseline"), known)
 
 
-def first_lines(target, promises=(), proxies=None, model="larger", **more) -> str:
+def first_lines(target, promises=(), proxies=None, model="target", **more) -> str:
     verdict = decide(target, proxies, promises, RANKS)
     searched = tuple(name for name in target.mixtures if RANKS.get(name, 0) >= SEARCHED) if target else ()
     page = Headline("mine", verdict, target, model, "baseline", searched, {"bimix": "m/bimix.json"}, **more)
@@ -40,11 +40,11 @@ def first_lines(target, promises=(), proxies=None, model="larger", **more) -> st
 
 def test_a_win_says_by_how_much_and_where_its_noise_comes_from():
     said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], uniform=[3.9], bimix=[3.6]))
-    assert said.startswith("mine: bimix wins (larger, step 400) Mixture bimix: m/bimix.json Why significantly below")
+    assert said.startswith("mine: bimix wins (target, step 400) Mixture bimix: m/bimix.json Why significantly below")
     assert "one run: average loss 3.6000 nats per token, 10.00 %* below baseline (token shares), 7.69 %*" in said
-    assert "Noise of a run of larger, not of one evaluation: 0.10 % (elsewhere). * significant, with 95 %." in said
+    assert "Noise of a run of target, not of one evaluation: 0.10 % (elsewhere). * significant, with 95 %." in said
     assert "To add" not in said and "Seeds" not in said
-    assert "Export snakemake --cores all results/mine/runs/larger/bimix/export" in said
+    assert "Export snakemake --cores all results/mine/runs/target/bimix/export" in said
 
 
 def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
@@ -53,41 +53,41 @@ def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
     logs = {"baseline": np.log(4.0), "uniform": np.log(3.988), "bimix": np.log(3.9)}
     ends = {name: list(np.exp(logs[name] + [0.0, 0.02] + 0.001 * np.array(shift[name]))) for name in shift}
     said = first_lines(runs(**ends))
-    assert said.startswith("mine: bimix wins (larger, step 400)"), "2.5 % at a noise of 0.1 %"
+    assert said.startswith("mine: bimix wins (target, step 400)"), "2.5 % at a noise of 0.1 %"
     near = {name: list(np.exp(np.log([4.0, 4.08]) + 0.001 * np.array(own))) for name, own in shift.items()}
     near["bimix"] = [loss * 0.9997 for loss in near["bimix"]]
     said = first_lines(runs(**near))
-    assert said.startswith("mine: take baseline, which ties with bimix (larger, step 400)")
-    assert "Seeds `seeds: {larger: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
+    assert said.startswith("mine: take baseline, which ties with bimix (target, step 400)")
+    assert "Seeds `seeds: {target: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
     said = first_lines(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
     assert "Seeds not worth it: more than 10 seeds of each" in said
 
 
 def test_without_a_known_noise_nothing_is_significant():
     said = first_lines(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
-    assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (larger, step 400)")
+    assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (target, step 400)")
     assert "is not known here: no difference is significant." in said and "*" not in said
-    assert "Seeds `seeds: {larger: [2, 3]}`" in said
+    assert "Seeds `seeds: {target: [2, 3]}`" in said
 
 
 def test_what_was_predicted_stands_beside_what_was_measured_of_the_same():
     for loss, word in ((3.6, "inside"), (3.9, "OUTSIDE")):
-        said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="tiny")
+        said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="proxy")
         assert f"bimix at 3.6000 (90 % interval 3.5000 to 3.7000), measured {loss:.4f}, {word};" in said
         assert (
             f"gain over baseline +10.00 % (90 % interval -2.50 to +22.50), measured {100 - 25 * loss:+.2f} %." in said
         )
         other = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE])
-        assert f"measured {loss:.4f}" not in other and "% on larger." in other
+        assert f"measured {loss:.4f}" not in other and "% on target." in other
         assert "That is of" not in said + other
         untrained = first_lines(runs(baseline=[4.0], transfer=[3.5]), [PROMISE])
-        assert "That is of tiny; `Measured` is of larger" in untrained
+        assert "That is of proxy; `Measured` is of target" in untrained
 
 
 def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
     proxies = runs(baseline=[4.0], uniform=[3.9])
     said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
-    assert said.startswith("mine: bimix is predicted to be best, untested (tiny, step 400)")
+    assert said.startswith("mine: bimix is predicted to be best, untested (proxy, step 400)")
     assert "gain over baseline +10.00 % (90 % interval -2.50 to +22.50); below 16 runs rather +8.50 %, 0.85" in said
     assert "To test train on bimix, and add its losses to your tables as the mixture bimix" in said
 
@@ -104,7 +104,7 @@ def test_a_run_below_the_promise_is_seen_and_taken():
     proxies = runs(baseline=[4.0], uniform=[3.5])
     said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
     assert said.startswith("mine: uniform is lower than baseline, by an unknown margin (your runs, step 400)")
-    assert "Seen uniform, run on tiny, ended below the 3.6000 that the law bimix promises for bimix: take" in said
+    assert "Seen uniform, run on proxy, ended below the 3.6000 that the law bimix promises for bimix: take" in said
 
 
 def test_an_objective_that_is_broken_is_said_with_the_domain():
@@ -135,7 +135,7 @@ def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_traine
         in said
     )
     said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], bimix=[3.6]), epochs={"a": 1.0})
-    assert "Risk none of 2 losses end above baseline's; tested on one model, larger, step 400." in said
+    assert "Risk none of 2 losses end above baseline's; tested on one model, target, step 400." in said
     said = first_lines(target, epochs={"b": 1234.0})
     assert "the text of b is read 1,200 times" in said
     graded = compared(

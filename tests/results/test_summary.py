@@ -46,7 +46,7 @@ def summarise(**flags: str) -> tuple[str, str]:
 def test_the_table_has_the_best_five_and_the_page_its_code() -> None:
     finals = {f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)}
     judged = compared(measured(runs(**finals)), Criterion("baseline"))
-    _, _, *lines = sections.compared(judged, "larger")
+    _, _, *lines = sections.compared(judged, "target")
     assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
     assert "and 3 more" in lines[7]
     # the page says which code wrote it
@@ -62,15 +62,15 @@ def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
     judged = compared(
         measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0)).filter(pl.col("step") == 400)), Criterion("baseline")
     )
-    title, *lines = sections.compared(judged, "larger")
+    title, *lines = sections.compared(judged, "target")
     text = "\n".join(lines)
-    assert title == "larger, step 400, trained on each mixture (nats per token)"
+    assert title == "target, step 400, trained on each mixture (nats per token)"
     assert "steps to match" not in text and "ratio" not in text and "400" not in text
     assert "? the noise of a run is not known" in text
     table = comparison_table(judged)
     assert table["steps_to_reference"].null_count() == table["steps_ratio"].null_count() == 2
     both = compared(measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0))), Criterion("baseline"))
-    assert "steps to match" in "\n".join(sections.compared(both, "larger"))
+    assert "steps to match" in "\n".join(sections.compared(both, "target"))
 
 
 def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():
@@ -243,11 +243,11 @@ def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
     for values in one["coefficients"].values():
         values["size"]["sizes"] = [{"parameters": 1.0, "tokens": tokens, "runs": 3} for tokens in (1e8, 1e9)]
     assert (
-        sections.size_sentence(one, "tiny", "large")
-        == sections.size_sentence({"coefficients": {}}, "tiny", "large")
+        sections.size_sentence(one, "proxy", "large")
+        == sections.size_sentence({"coefficients": {}}, "proxy", "large")
         == ""
     )
-    said = sections.size_sentence(sized(1.2e9, 2.5e10), "tiny+small", "large")
+    said = sections.size_sentence(sized(1.2e9, 2.5e10), "proxy+small", "large")
     assert "20 times the largest size fitted" in said
     assert "8 runs are of models at least 20 times smaller than 1.2e+09 parameters" in said
 
@@ -279,18 +279,19 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
         span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.95, "low": 2.9, "high": 3.0},
     ]
     pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
-    flags = {"fitted_model": "tiny+small", "asked_model": "large", "compared_model": "large", "step": "120"}
+    flags = {"fitted_model": "proxy+small", "asked_model": "large", "compared_model": "large", "step": "120"}
     flags |= {"optimised": "transfer.json", "reference": "se", "reference_mixture": "se.json", "tables": "sizes.csv"}
     text, details = (" ".join(one.split()) for one in summarise(**flags))
     assert (
         "Predicted By the law transfer, on large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000"
         in text
     )
-    assert "Sizes fitted on tiny+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
+    assert "Sizes fitted on proxy+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
     assert "for step 120 of large" in text and "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
     assert (
-        "Fitted on se, ce (tiny+small)." in details and "figures sizes.csv results/mine/figures/mixtures.svg" in details
+        "Fitted on se, ce (proxy+small)." in details
+        and "figures sizes.csv results/mine/figures/mixtures.svg" in details
     )
 
 

@@ -114,7 +114,7 @@ def make_entropies() -> None:
 def make_runs() -> None:
     """A run for each mixture, and a swarm of two."""
     for name, mixture in MIXTURES.items():
-        run = DATASET / "runs/tiny" / name
+        run = DATASET / "runs/proxy" / name
         write_json(DATASET / "mixtures" / f"{name}.json", mixture)
         places = {"mixture": DATASET / "mixtures" / f"{name}.json", "losses": run / "losses.parquet"}
         places |= {"weights": run / "model.safetensors", "report": run / "run.json", "state": run / "state"}
@@ -124,9 +124,9 @@ def make_runs() -> None:
     table = DATASET / "mixtures/groups/swarm.parquet"
     table.parent.mkdir()
     write_table(pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row"), table)
-    part, gathered = DATASET / "swarm/tiny/1", DATASET / "losses/tiny"
+    part, gathered = DATASET / "swarm/proxy/1", DATASET / "losses/proxy"
     gathered.mkdir(parents=True)
-    flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/tiny/state")]
+    flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/proxy/state")]
     flags += ["--losses", str(gathered / "swarm.parquet"), "--runs", str(part / "runs.parquet")]
     assert train_swarm.main(training(*flags)) == 0
 
@@ -134,12 +134,12 @@ def make_runs() -> None:
 def make_laws() -> None:
     """The tables of the group of all four mixtures, and a law fitted to them."""
     names = list(MIXTURES)
-    losses, mixtures = DATASET / "losses/tiny/all.parquet", DATASET / "mixtures/groups/all.parquet"
-    runs = [str(DATASET / f"runs/tiny/{name}/losses.parquet") for name in names]
+    losses, mixtures = DATASET / "losses/proxy/all.parquet", DATASET / "mixtures/groups/all.parquet"
+    runs = [str(DATASET / f"runs/proxy/{name}/losses.parquet") for name in names]
     gather_losses.main(["--losses", *runs, "--names", *names, "--seeds", *["1"] * len(names), "--out", str(losses)])
     files = [str(DATASET / f"mixtures/{name}.json") for name in names]
     gather_mixtures.main(["--mixtures", *files, "--names", *names, "--out", str(mixtures)])
-    out = DATASET / "laws/tiny/bimix/all/coefficients.json"
+    out = DATASET / "laws/proxy/bimix/all/coefficients.json"
     out.parent.mkdir(parents=True)
     fit_law.main(["--law", "bimix", "--losses", str(losses), "--mixtures", str(mixtures), "--out", str(out)])
 
@@ -209,7 +209,7 @@ def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.Cap
 
 
 def test_a_run_alone_is_verified_and_what_is_gone_is_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = place / "runs/tiny/even"
+    run = place / "runs/proxy/even"
     assert verify_results.main([str(run)]) == 0
     assert "  1 fingerprints\n" in capsys.readouterr().out
     shutil.rmtree(run / "state")
@@ -258,14 +258,14 @@ def swap(one: Path, other: Path) -> None:
     shutil.copy2(kept, other)
 
 
-RUN = "runs/tiny/even"
-LAW = "laws/tiny/bimix/all/coefficients.json"
+RUN = "runs/proxy/even"
+LAW = "laws/proxy/bimix/all/coefficients.json"
 # Files of which a bit is flipped, all at once: each is a fault of its own.
 BITS = [
     *("unigrams/dogs.parquet", "shards/validation/rest/bees.bigrams.parquet", "shards/train/part/bees.bin"),
-    *("entropy.csv", "swarm/tiny/state/s1/*/losses.parquet", "runs/tiny/cats/run.json"),
+    *("entropy.csv", "swarm/proxy/state/s1/*/losses.parquet", "runs/proxy/cats/run.json"),
     *(f"{RUN}/losses.parquet", f"{RUN}/model.safetensors", f"{RUN}/state/*/losses.parquet"),
-    *(f"{RUN}/state/*/weights/step-000000010.safetensors", "runs/tiny/dogs/state/*/fingerprint.json"),
+    *(f"{RUN}/state/*/weights/step-000000010.safetensors", "runs/proxy/dogs/state/*/fingerprint.json"),
 ]
 # {entries of JSON files: another value, its fault}; all are changed at once
 ENTRIES = {
@@ -327,11 +327,11 @@ DAMAGE = {
         "all.parquet: the proportions of cats sum to 1.3",
     ),
     "the table of losses": (
-        lambda at: change_table(at / "losses/tiny/all.parquet", "loss"),
+        lambda at: change_table(at / "losses/proxy/all.parquet", "loss"),
         "does not hold the losses of the run of cats, seed 1",
     ),
     "the table of losses lacks a row": (  # of the first step: as many rows from the end would agree
-        lambda at: write_table(read_table(at / "losses/tiny/all.parquet")[1:], at / "losses/tiny/all.parquet"),
+        lambda at: write_table(read_table(at / "losses/proxy/all.parquet")[1:], at / "losses/proxy/all.parquet"),
         "does not hold the losses of the run of even, seed 1",
     ),
 }
@@ -409,9 +409,9 @@ def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
     )
     assert found["tokenizer"] == {"digest": digest_file(place / "tokenizer.json"), "source": None}
     assert found["mixtures"] == MIXTURES
-    run = found["runs"]["runs/tiny/even"]
+    run = found["runs"]["runs/proxy/even"]
     assert run["mixture"] == MIXTURES["even"] and len(run["attempts"]) == 1
-    assert run["files"]["losses.parquet"] == digest_file(place / "runs/tiny/even/losses.parquet")
+    assert run["files"]["losses.parquet"] == digest_file(place / "runs/proxy/even/losses.parquet")
     assert len(found["runs"]) == 6
     ((path, law),) = found["laws"].items()
     assert law["digest"] == digest_file(place / path)

@@ -38,7 +38,7 @@ def at(step: int, state: str = "running", **more: object) -> dict:
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results/mine"
-    runs = folder / "runs/larger"
+    runs = folder / "runs/target"
     write_run(runs / "running", at(350))
     write_run(runs / "evaluating", at(350), silent=300)
     write_run(runs / "killed", at(350), silent=300, process=2**22 + 1)
@@ -49,20 +49,20 @@ def results(tmp_path: Path) -> Path:
     write_run(runs / "waiting", None)
     write_run(runs / "finished", at(600, "finished"), silent=1e5)
     (runs / "finished/run.json").write_text("{}")
-    write_run(folder / "reweighting/tiny/doremi", at(80))
-    write_run(folder / "swarm/tiny/state/swarm_0007", at(0))
+    write_run(folder / "reweighting/proxy/doremi", at(80))
+    write_run(folder / "swarm/proxy/state/swarm_0007", at(0))
     return folder
 
 
 def test_the_states_differ(results: Path) -> None:
-    found = {run.name.removeprefix("larger/"): run for run in runs_in(results)}
+    found = {run.name.removeprefix("target/"): run for run in runs_in(results)}
     states = {name: run.state for name, run in found.items()}
     assert {name: state for name, state in states.items() if name == state} == {
         name: name for name in ("running", "killed", "stopped", "failed", "waiting", "finished")
     }
     assert states["evaluating"] == states["elsewhere"] == "running" and states["lost"] == "killed"
-    assert (found["tiny/doremi"].state, found["tiny/doremi"].progress["step"]) == ("running", 80)
-    assert found["tiny/swarm_0007"].state == "running"
+    assert (found["proxy/doremi"].state, found["proxy/doremi"].progress["step"]) == ("running", 80)
+    assert found["proxy/swarm_0007"].state == "running"
     assert found["running"].share == pytest.approx(350 / 600)
 
 
@@ -71,11 +71,11 @@ def test_the_table_shows_each_and_changes_nothing(results: Path, capsys: pytest.
     watch_runs.main([str(results), "--once"])
     text = capsys.readouterr().out
     assert text.startswith("1 failed, 5 running, 1 stopped, 2 killed, 1 waiting, 1 finished\n")
-    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("larger/")}
+    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("target/")}
     bar = "#" * 11 + "." * 9
-    assert rows["larger/running"].split()[1:] == ["running", "350/600", bar, "5,356", "54", "s", "5.2444"]
-    assert rows["larger/killed"].split()[1:] == ["killed", "350/600", bar, "5.2444"]
-    assert f"larger/failed: {results}/runs/larger/failed/state/logs/1.log\n  pretrain_model.py: error: the disk" in text
+    assert rows["target/running"].split()[1:] == ["running", "350/600", bar, "5,356", "54", "s", "5.2444"]
+    assert rows["target/killed"].split()[1:] == ["killed", "350/600", bar, "5.2444"]
+    assert f"target/failed: {results}/runs/target/failed/state/logs/1.log\n  pretrain_model.py: error: the disk" in text
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
@@ -87,8 +87,8 @@ def test_an_empty_folder_and_none_are_each_a_sentence(tmp_path: Path, capsys: py
 
 
 def test_a_progress_file_that_cannot_be_read_is_no_progress(tmp_path: Path) -> None:
-    write_run(tmp_path / "runs/tiny/a", at(3))
+    write_run(tmp_path / "runs/proxy/a", at(3))
     for content in ("", "[1]", "{"):
-        (tmp_path / "runs/tiny/a/progress.json").write_text(content)
+        (tmp_path / "runs/proxy/a/progress.json").write_text(content)
         (run,) = runs_in(tmp_path)
         assert (run.state, run.progress, run.share) == ("running", {}, 0.0), content

@@ -187,7 +187,7 @@ def made_up(levels: dict[str, float], deviation: float = 0.001) -> Believed:
     )
     *ran, optimum = levels
     value = levels[optimum]
-    own = Promise("transfer", "transfer", "tiny", 10, value, 0.99 * value, 1.01 * value, 0.9, 12, 0.01)
+    own = Promise("transfer", "transfer", "proxy", 10, value, 0.99 * value, 1.01 * value, 0.9, 12, 0.01)
     known = {name: shares[name] for name in ran}
     return Believed(posterior, shares[optimum], own, known, with_rules(known, {}))
 

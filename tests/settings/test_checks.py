@@ -74,8 +74,8 @@ def test_what_is_odd_but_possible_is_remarked() -> None:
     assert remarks(step=4000) == [f"datasets/demo/optimum/step: 4,000 {measured} extrapolates to 10 times the last."]
     assert remarks(step=41) == [f"datasets/demo/optimum/step: 41 {measured} fills in."]
     assert f"3 {measured} extrapolates" in remarks(step=3)[0]
-    (once,) = ready(whole(lambda c: demo(c)["training"]["tiny"].update(evaluate_every=900))).remarks
-    assert "training/tiny: with evaluate_every 900 and 400 steps the losses are measured once" in once
+    (once,) = ready(whole(lambda c: demo(c)["training"]["proxy"].update(evaluate_every=900))).remarks
+    assert "training/proxy: with evaluate_every 900 and 400 steps the losses are measured once" in once
 
 
 def test_what_is_no_fault() -> None:
@@ -97,7 +97,7 @@ def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pyt
         mapped(config, dict.fromkeys(others, "a.jsonl") | {first: ["a.jsonl", "pipe.jsonl", "/dev/zero", "@list"]})
         demo(config)["tokenizer"] = {"file": "nothing.json", "end_of_text": "x"}
         tasks = {"own": {"kind": "question", "items": "q.jsonl", "shots": None}}
-        demo(config)["downstream"] = {"model": "larger", "steps": [80, 160], "tasks": tasks}
+        demo(config)["downstream"] = {"model": "target", "steps": [80, 160], "tasks": tasks}
 
     config = whole(change)
     assert said(config) == []
@@ -239,12 +239,12 @@ def test_stages_and_their_optimum_are_taken_and_those_of_ones_own_file_are_seen(
 
 
 def two_sizes(config: dict, other: str = "small") -> None:
-    """Tiny and another are fitted, and larger is optimised for."""
+    """Tiny and another are fitted, and target is optimised for."""
     block = demo(config)
-    config["models"][other] = copy.deepcopy(config["models"]["tiny"])
+    config["models"][other] = copy.deepcopy(config["models"]["proxy"])
     config["models"][other]["shape"]["layers"] += 1
-    block["training"][other] = dict(block["training"]["tiny"])
-    block["optimum"] = {"models": [other, "tiny"], "group": "entropy"}
+    block["training"][other] = dict(block["training"]["proxy"])
+    block["optimum"] = {"models": [other, "proxy"], "group": "entropy"}
     block["compare"]["mixtures"] = ["baseline", "uniform", "transfer"]
     block["held_out"] = []
     block.pop("methods")
@@ -255,10 +255,10 @@ def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the
     config = whole(two_sizes)
     assert ready(config, ["demo"]).remarks == []
     optimum = demo(made(config))["optimum"]
-    assert optimum["models"] == ["tiny", "small"]
-    assert (optimum["model"], optimum["for"], optimum["step"]) == ("tiny+small", "larger", 160)
+    assert optimum["models"] == ["proxy", "small"]
+    assert (optimum["model"], optimum["for"], optimum["step"]) == ("proxy+small", "target", 160)
     (line,) = said(whole(lambda config: two_sizes(config, "small" * 20)))
-    assert "optimum/models: their names joined have 105 letters" in line
+    assert "optimum/models: their names joined have 106 letters" in line
 
 
 def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
@@ -268,7 +268,7 @@ def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
     demo(config)["held_out"] = ["held_out"]
     remarks = "\n".join(ready(config).remarks)
     assert "bimix (in laws/optimise) is fitted to losses of one size of model: left out here." in remarks
-    assert "`compare` trains larger: what is predicted of small is not measured." in remarks
+    assert "`compare` trains target: what is predicted of small is not measured." in remarks
     assert "held_out: a law over sizes is not scored on held-out groups" in remarks
     del demo(config)["compare"]["mixtures"]
     assert demo(ready(config).config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]

@@ -76,13 +76,13 @@ def test_six_lines_are_a_whole_config() -> None:
     assert block["corpus"]["validation"] == {"share": 0.1} and block["sequence_length"] == 128
     assert block["corpus"]["held_out_characters"] == {"web": 9000, "code": 3000}
     assert block["corpus"]["cut_characters"] == 100_000
-    proxy, larger = block["training"]
-    assert (block["optimum"]["model"], block["compare"]["model"]) == (proxy, larger) == ("2x32", "2x64")
+    proxy, target = block["training"]
+    assert (block["optimum"]["model"], block["compare"]["model"]) == (proxy, target) == ("2x32", "2x64")
     values = (
         "tokenizer/train/vocabulary 1024, tokenizer/train/share 1, corpus/validation/share 0.1, sequence_length 128"
     )
     assert chosen(mine()).remark("mine", block).endswith(f"kept in results/mine/ladder.json. Also chosen: {values}.")
-    assert block["optimum"]["step"] == block["training"][proxy]["steps"] == block["training"][larger]["steps"]
+    assert block["optimum"]["step"] == block["training"][proxy]["steps"] == block["training"][target]["steps"]
 
 
 def test_what_is_set_holds_and_the_rest_follows() -> None:
@@ -107,11 +107,11 @@ def test_searches_models_and_vectors_follow_what_is_named() -> None:
     assert block["search"]["start"][-2:] == ["wanted_4", "wanted_8"]
     assert "search" not in filled(groups={"some": ["se", "ce"]})
     assert filled(groups={"some": ["se", "ce"]}, search={"rounds": 2})["optimum"]["group"] == "search"
-    block = filled(training={"tiny": {"recipe": "demo"}, "larger": {"recipe": "demo", "steps": 400}})
-    assert list(block["training"]) == ["tiny", "larger"]
-    assert (block["optimum"]["model"], block["optimum"]["step"]) == ("tiny", 800)
-    assert block["compare"]["model"] == "larger" and "max_epochs" not in block["optimum"]
-    assert chosen(mine(training={"tiny": {"recipe": "demo"}})).choice is None
+    block = filled(training={"proxy": {"recipe": "demo"}, "target": {"recipe": "demo", "steps": 400}})
+    assert list(block["training"]) == ["proxy", "target"]
+    assert (block["optimum"]["model"], block["optimum"]["step"]) == ("proxy", 800)
+    assert block["compare"]["model"] == "target" and "max_epochs" not in block["optimum"]
+    assert chosen(mine(training={"proxy": {"recipe": "demo"}})).choice is None
     usual = {"train": FASTTEXT, "documents": SAMPLED}
     assert filled(groups={"entropy": ["se", "vne"]})["vectors"] == usual
     assert filled(compare={"mixtures": ["baseline", "vne"]})["vectors"] == usual
@@ -122,7 +122,7 @@ def test_searches_models_and_vectors_follow_what_is_named() -> None:
 
 def test_a_model_of_another_shape_keeps_its_name() -> None:
     config = mine()
-    own = config["models"]["2x64"] = DEFAULTS["models"]["tiny"] | {"shape": {"layers": 1, "width": 64, "heads": 2}}
+    own = config["models"]["2x64"] = DEFAULTS["models"]["proxy"] | {"shape": {"layers": 1, "width": 64, "heads": 2}}
     found, _ = with_defaults(config)
     assert list(found["datasets"]["mine"]["training"]) == ["2x32", "ladder-2x64"]
     assert found["models"]["2x64"] == own and "ladder-2x64" in found["models"]
@@ -211,21 +211,21 @@ def test_recipes_like_the_papers_are_whole_and_in_its_order() -> None:
     for name, own in likes.items():
         changes = {key: own.get(key, value) for key, value in paper.items()}
         assert json.dumps(found[name]) == json.dumps(changes), name
-    tiny = demo(made(config))["training"]["tiny"]
-    assert json.dumps(tiny) == json.dumps(found["demo"] | {"steps": 400, "evaluate_every": 40})
+    proxy = demo(made(config))["training"]["proxy"]
+    assert json.dumps(proxy) == json.dumps(found["demo"] | {"steps": 400, "evaluate_every": 40})
 
 
 def test_small_runs_have_the_share_of_a_domain_that_they_read_of_the_large_run() -> None:
     def matched(config: dict) -> None:
         demo(config)["simulate_epochs"] = True
-        demo(config)["training"]["larger"]["steps"] = 3200
+        demo(config)["training"]["target"]["steps"] = 3200
 
     block = demo(made(whole(matched)))
-    assert block["training"]["tiny"]["pool_share"] == 400 / 3200
-    assert block["training"]["larger"]["pool_share"] == 1
-    assert (block["training"]["tiny"] | block["swarm"]["training"])["pool_share"] == 50 / 3200
+    assert block["training"]["proxy"]["pool_share"] == 400 / 3200
+    assert block["training"]["target"]["pool_share"] == 1
+    assert (block["training"]["proxy"] | block["swarm"]["training"])["pool_share"] == 50 / 3200
     assert block["reweighting"]["doremi"]["pool_share"] == 400 / 3200
-    assert "pool_share" not in demo(made(whole()))["training"]["tiny"]
+    assert "pool_share" not in demo(made(whole()))["training"]["proxy"]
 
 
 def test_each_method_that_reweighs_has_training_settings_of_its_own() -> None:

@@ -73,14 +73,14 @@ def test_a_key_has_the_line_of_the_block_that_decides_it(tmp_path: Path) -> None
 def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) -> None:
     own = tmp_path / "mine.yaml"
     own.write_text(
-        "run: demo\nx-tiny: &tiny {recipe: demo, steps: 160}\n"
-        + "datasets: {demo: {training: {tiny: {<<: *tiny, evaluate_every: 40}}, optimum: {step: 160}}}\n"
+        "run: demo\nx-tiny: &proxy {recipe: demo, steps: 160}\n"
+        + "datasets: {demo: {training: {proxy: {<<: *proxy, evaluate_every: 40}}, optimum: {step: 160}}}\n"
     )
     files = [ROOT / "config.yaml", own]
     assert ready(merged([DEFAULTS, *files]), files=files).config["run"] == ["demo"]
     own.write_text(own.read_text().replace("160}\ndata", "0}\ndata"))
     (line,) = said(merged([DEFAULTS, *files]), files)
-    assert "mine.yaml:2: datasets/demo/training/tiny/steps: 0 is given" in line
+    assert "mine.yaml:2: datasets/demo/training/proxy/steps: 0 is given" in line
 
 
 def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) -> None:

@@ -248,17 +248,17 @@ def ended(run, fingerprint=FINGERPRINT):
 
 
 def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> None:
-    first = ended(tmp_path / "runs/tiny/round1")
+    first = ended(tmp_path / "runs/proxy/round1")
     kept, damaged = checkpoints.kept_weights(first, 4), first / "damaged/step-4.pt"
     for path in (kept, damaged):
         path.parent.mkdir()
         path.write_bytes(b"weights")
-    (tmp_path / "runs/tiny/round2/state").mkdir(parents=True)
-    own, remark = checkpoints.claim(tmp_path / "runs/tiny/round2/state", FINGERPRINT)
+    (tmp_path / "runs/proxy/round2/state").mkdir(parents=True)
+    own, remark = checkpoints.claim(tmp_path / "runs/proxy/round2/state", FINGERPRINT)
     assert "taken over" in remark and own.name == first.name
     assert (own / "losses.parquet").samefile(first / "losses.parquet") and not (own / "step-8.pt").exists()
     assert checkpoints.kept_weights(own, 4).samefile(kept) and not (own / "damaged").exists()
-    place = tmp_path / "runs/tiny/round2/losses.parquet"
+    place = tmp_path / "runs/proxy/round2/losses.parquet"
     assert artefacts.restore(own, {"losses.parquet": place}) == ([place], None)
     assert json.loads((own / "run.json").read_text())["seconds"] == 3
     checkpoints.note(own, "restored", 8)
@@ -266,10 +266,10 @@ def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> Non
 
 
 def test_what_no_search_names_or_differs_or_has_not_ended_is_not_taken_over(tmp_path) -> None:
-    ended(tmp_path / "runs/tiny/uniform")
+    ended(tmp_path / "runs/proxy/uniform")
     for name in ("mine", "foundling", "round", "uniform@2"):
-        (tmp_path / f"runs/tiny/{name}/state").mkdir(parents=True)
-        own, remark = checkpoints.claim(tmp_path / f"runs/tiny/{name}/state", FINGERPRINT)
+        (tmp_path / f"runs/proxy/{name}/state").mkdir(parents=True)
+        own, remark = checkpoints.claim(tmp_path / f"runs/proxy/{name}/state", FINGERPRINT)
         assert remark is None and not (own / "run.json").exists(), name
     first = ended(tmp_path / "runs/small/round1")
     state = tmp_path / "runs/small/round2/state"

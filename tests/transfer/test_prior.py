@@ -96,13 +96,13 @@ def told(tmp_path):
     """Tables of five runs and their prior, as flags, and what is fitted with it."""
     truth, entropies = who_speak_alike(SEED)
     observed = observe(truth, mixtures(SEED, 5), STEPS[::4], 0.003, SEED)
-    (tmp_path / "losses" / "tiny").mkdir(parents=True)
+    (tmp_path / "losses" / "proxy").mkdir(parents=True)
     (tmp_path / "mixtures" / "groups").mkdir(parents=True)
     tables = write_tables(
-        observed, tmp_path / "losses" / "tiny" / "g.parquet", tmp_path / "mixtures" / "groups" / "g.parquet"
+        observed, tmp_path / "losses" / "proxy" / "g.parquet", tmp_path / "mixtures" / "groups" / "g.parquet"
     )
     prior = ["--prior", write_prior(entropies, NAMES, tmp_path / "cross_entropy.csv")]
-    out = tmp_path / "laws" / "tiny" / "transfer" / "g" / "coefficients.json"
+    out = tmp_path / "laws" / "proxy" / "transfer" / "g" / "coefficients.json"
     out.parent.mkdir(parents=True)
     fit_law.main(["--law", "transfer", *tables, *prior, "--out", str(out)])
     return tmp_path, tables, prior, out

@@ -78,14 +78,14 @@ def last_line(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workplace: Path) -> None:
     (workplace / "mine.yaml").write_text(
-        "run: demo\nlaws: {seed: 1e3}\nmodels:\n  tiny: {shape: {width: 65}}\n  tiny: {shape: {width: 40}}\n"
+        "run: demo\nlaws: {seed: 1e3}\nmodels:\n  proxy: {shape: {width: 65}}\n  proxy: {shape: {width: 40}}\n"
     )
     done = call(workplace, "-n", "--configfile", "mine.yaml")
-    assert last_line(done).startswith("mine.yaml:5: models/tiny/shape/width: a quarter of the width of a head")
+    assert last_line(done).startswith("mine.yaml:5: models/proxy/shape/width: a quarter of the width of a head")
     *_, head, first, second, _ = done.stdout.strip().splitlines()
     assert head == "config: 3 faults:"
     assert first.strip().startswith('mine.yaml:2: laws/seed: "1e3" is given; allowed: a whole number, 0 or more.')
-    assert second.strip().startswith("mine.yaml:5: models/tiny: the key is there twice, first in line 4;")
+    assert second.strip().startswith("mine.yaml:5: models/proxy: the key is there twice, first in line 4;")
     done = call(workplace, "-n", "--config", "run=demmo")
     assert 'config: --config: run: no dataset "demmo"; did you mean demo?' in last_line(done)
 
@@ -122,7 +122,7 @@ def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     jobs = planned(workplace, "results/demo/summary.txt", "results/demo/tables/verdict.csv")
     # the swarm's runs are trained sixteen to a job
     assert runs["methods"] == jobs["pretrain_model"] - runs["summary"] + jobs["train_doremi"] + jobs["train_doge"] + 32
-    assert "| pretraining | tiny" in printed
+    assert "| pretraining | proxy" in printed
 
 
 FAKE_APPTAINER = """#!/bin/bash

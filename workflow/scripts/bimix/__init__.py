@@ -17,7 +17,7 @@
     results      the summary, figures, pages with tables and sliders, the terminal, verification
     settings     a config: its models, defaults, and error messages with lines
 
-At the top, for all: errors, names, digests, outputs, tables; and the command `bimix`.
+At the top, for all: errors, names, digests, outputs, tables, what was dropped; and the command `bimix`.
 
 Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
 Accelerate.

@@ -12,6 +12,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from bimix import dropped
 from bimix.errors import run
 
 # {word: script}, in the order of use
@@ -78,6 +79,9 @@ def main() -> int:
     if word == "--version":
         print(f"bimix {version('bimix')}")
         return 0
+    if word in dropped.COMMANDS:
+        print(f"bimix {word}: error: {dropped.COMMANDS[word]}", file=sys.stderr)
+        return 2
     if word not in COMMANDS:
         near = difflib.get_close_matches(word, COMMANDS, 1)
         meant = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}."

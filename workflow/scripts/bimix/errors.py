@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bimix.dropped import dropped_words
+
 # Errors of files and folders that the user cannot open: no fault of the program.
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 HIDDEN = "***"
@@ -36,6 +38,8 @@ def run(main: Callable[[], int | None]) -> int:
     Any other exception is a fault of the program and keeps its traceback.
     """
     try:
+        if sentence := dropped_words(sys.argv[1:]):
+            raise InputError(sentence)
         return main() or 0
     except InputError as error:
         print(f"{Path(sys.argv[0]).name}: error: {masked(str(error))}", file=sys.stderr)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from bimix.dropped import dropped_keys, without
 from bimix.errors import InputError
 from bimix.laws.table import is_optimum
 from bimix.names import unknown
@@ -86,8 +87,12 @@ def check(
     The datasets that are `wanted` are to be built: their files must be there and their laws be
     possible. Published tables are found from `code`.
     """
-    faults = list(_of_no_kind(config))
-    strange = {fault.key[1] for fault in faults}
+    faults = []
+    for key, sentence in dropped_keys(config):
+        faults.append(Fault(key, sentence))
+        config = without(config, key)
+    faults += _of_no_kind(config)
+    strange = {fault.key[1] for fault in _of_no_kind(config)}
     if strange:
         config = config | {"datasets": {name: one for name, one in config["datasets"].items() if name not in strange}}
     sound, refused, _ = typed.accepted(config)

@@ -668,7 +668,7 @@ class Dataset(AnyDataset):
     reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
-        "Seeds of further runs of each mixture.", "none", "lists of seeds by model, as {larger: [2, 3]}"
+        "Seeds of further runs of each mixture.", "none", "lists of seeds by model, as {target: [2, 3]}"
     )
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")

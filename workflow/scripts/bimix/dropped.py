@@ -1,0 +1,51 @@
+"""What earlier versions had and this one refuses: keys of a config, flags and words of the command
+line, each with one sentence that says what to do instead.
+
+None comes back: tests/test_house.py has every row of these tables.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+# {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
+KEYS: dict[str, str] = {}
+# {"--flag" or "--flag value": sentence}, of all scripts
+FLAGS: dict[str, str] = {}
+# {word after `bimix`: sentence}
+COMMANDS: dict[str, str] = {}
+
+
+def dropped_keys(config: Mapping) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The keys of a config that KEYS has, as paths, each with its sentence."""
+    for row, sentence in KEYS.items():
+        path, _, value = row.partition("=")
+        for key, found in _at(config, path.split("/")):
+            if not value or found == value or (isinstance(found, list) and value in found):
+                yield key, sentence
+
+
+def without(config: dict, key: Sequence[str]) -> dict:
+    """A config without one of its keys; other blocks are shared with it."""
+    first, *rest = key
+    if rest:
+        return config | {first: without(config[first], rest)}
+    return {name: value for name, value in config.items() if name != first}
+
+
+def dropped_words(words: Sequence[str]) -> str:
+    """The sentence of the first flag of a command line that FLAGS has; else none."""
+    for number, word in enumerate(words):
+        flag, _, joined = word.partition("=")
+        value = joined or next(iter(words[number + 1 :]), "")
+        if sentence := FLAGS.get(flag) or FLAGS.get(f"{flag} {value}"):
+            return f"{flag}: {sentence}"
+    return ""
+
+
+def _at(value: object, path: Sequence[str], key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    """What stands at a path with *, by the keys that lead to it."""
+    if not path:
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if path[0] in ("*", name):
+                yield from _at(inner, path[1:], (*key, name))
