@@ -38,7 +38,7 @@ ROOMS = {
 }
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 37_900, "tests": 33_500, "docs": 3_250, "README.md": 150}
+LINES = {"code": 37_900, "tests": 33_500, "docs": 3_340, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {}
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
