@@ -12,8 +12,6 @@ from refusals import refused
 import estimate_intervals
 import fit_law
 import optimize_mixture
-import trace_pareto
-from bimix.errors import InputError
 from bimix.optimum.objective import objective_of
 from bimix.tables import read_json
 
@@ -109,38 +107,6 @@ def test_the_intervals_are_of_the_objective(fitted):
     assert average["estimate"] == pytest.approx(said["average_loss"])
     gain = table.filter(pl.col("quantity") == "gain")["estimate"][0]
     assert gain == pytest.approx(said["reference_average_loss"] - said["average_loss"])
-
-
-def test_a_front_between_a_family_and_a_domain(fitted):
-    folder, domains, _ = fitted
-    out, figure = folder / "pareto.csv", folder / "pareto.svg"
-    flags = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP), "--out", str(out)]
-    rest = json.dumps({"rest": domains[1:]})
-    more = ["--figure", str(figure), "--reference", str(folder / "reference.json")]
-    trace_pareto.main([*flags, "--between", domains[0], "rest", "--families", rest, "--points", "5", *more])
-    table = pl.read_csv(out)
-    assert len(table) == 5 and table["first_loss"].is_sorted() and table["second_loss"].is_sorted(descending=True)
-    assert np.allclose(table.select(pl.col("^proportion of .*$")).sum_horizontal(), 1)
-    assert "proportions along the front of transfer" in figure.read_text()
-    weighed = json.dumps(dict.fromkeys(domains[1:], 1))
-    trace_pareto.main([*flags, "--between", domains[0], weighed, "--points", "5"])
-    same = pl.read_csv(out)
-    assert np.allclose(same["first_loss"], table["first_loss"]) and "1 " in same["second"][0]
-    with pytest.raises(InputError, match="names 'poems', no family and no loss domain"):
-        trace_pareto.main([*flags, "--between", domains[0], "poems"])
-
-
-def test_runs_with_a_part_of_the_text_keep_to_its_epochs(fitted):
-    """Runs with a quarter of the rows: two epochs end at two epochs of that quarter."""
-    folder, domains, _ = fitted
-    run = STEP * 512
-    there = dict.fromkeys(domains, run) | {domains[2]: 0.4 * run}
-    common = ["--coefficients", str(folder / "coefficients.json"), "--step", str(STEP), "--max-epochs", "2"]
-    pools = ["--tokens", json.dumps(there), "--pool-share", "0.25"]
-    between = ["--between", domains[2], domains[0], "--points", "3"]
-    trace_pareto.main([*common, *pools, *between, "--out", str(folder / "pareto.csv")])
-    front = pl.read_csv(folder / "pareto.csv")[f"proportion of {domains[2]}"]
-    assert front.max() == pytest.approx(0.2, abs=1e-6)
 
 
 def test_a_value_of_another_type_in_the_json_is_refused_with_its_key():

@@ -25,7 +25,6 @@ import plot_verdict
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
-from bimix.results import pareto_figure as pareto
 
 ROOT = Path(__file__).parents[2]
 DOMAINS = ["code", "web", "books", "a domain with a long name"]
@@ -151,16 +150,6 @@ def verdict(_):
     return plot_verdict.draw(table(columns, rows)), ["uniform", "unimax", "bimix", "transfer", "regmix"]
 
 
-def front(known):
-    law = known["law"]
-    shares = [known["shares"][name] for name in NAMES[:3]]
-    rows = [("bimix", 800, "code", 4.0 - k, "text", 3.0 + k, *own.values()) for k, own in enumerate(shares)]
-    columns = ["law", "step", "first", "first_loss", "second", "second_loss", *(f"{pareto.SHARE}{d}" for d in DOMAINS)]
-    traced = pl.DataFrame(rows, columns, orient="row")
-    weights = ({"code": 1.0}, {"web": 0.5, "books": 0.5})
-    return pareto.draw(traced, [(law, *weights)], known["shares"]["baseline"]), ["bimix", *map(figures.short, DOMAINS)]
-
-
 def answers(scale):
     """Right answers that grow with the steps by `scale`, and bits per byte that fall."""
     rows = [
@@ -183,7 +172,7 @@ def downstream_tasks(_):
 
 FIGURES = [
     *(steps, proportions, predictions, optimum, perplexity, seeds, mixtures),
-    *(entropy, cross_entropy, learning, sizes, front, verdict),
+    *(entropy, cross_entropy, learning, sizes, verdict),
     *(downstream, downstream_tasks),
 ]
 

@@ -15,13 +15,11 @@ from bimix.plan.inputs import (
     centre,
     export_tokens,
     large_runs,
-    objective_pair,
     objective_reference,
     trainer,
     trainer_data,
     trainer_text,
 )
-from bimix.plan.targets import targets
 from bimix.settings import complete, ladder
 from bimix.settings.complete import FASTTEXT, SAMPLED, expanded, with_defaults
 from bimix.settings.files import merged, over
@@ -251,19 +249,10 @@ def test_families_become_weights_and_the_reference_the_first_that_is_compared() 
     assert objective_reference(Dataset(config, "demo")) == ["results/demo/mixtures/baseline.json"]
 
 
-def test_a_front_is_a_table_and_a_figure_and_a_centre_is_read_by_optima() -> None:
-    def change(config: dict) -> None:
-        demo(config)["optimum"] |= {"objective": {"families": FAMILIES}, "pareto": ["code", {"web": 2}]}
-        demo(config)["centre"] = "uniform"
-
-    config, plain = made(whole(change)), made(whole())
-    files = targets(Dataset(config, "demo"))
-    assert "results/demo/figures/pareto.svg" in files["figures"]
-    assert "results/demo/tables/pareto.html" in files["further"]
-    assert objective_pair(Dataset(config, "demo")) == ["code", '{"web": 2}']
+def test_a_centre_is_read_by_optima() -> None:
+    config, plain = made(whole(lambda config: demo(config).update(centre="uniform"))), made(whole())
     assert centre(Dataset(config, "demo")) == ["results/demo/mixtures/uniform.json"]
     assert centre(Dataset(plain, "demo")) == objective_reference(Dataset(plain, "demo")) == []
-    assert not [file for files in targets(Dataset(plain, "demo")).values() for file in files if "pareto" in file]
 
 
 def test_what_is_planned_for_a_command() -> None:

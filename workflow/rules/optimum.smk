@@ -88,54 +88,6 @@ rule estimate_intervals:
         """
 
 
-rule trace_pareto:
-    """The mixtures between the two objectives under `pareto`, by every law."""
-    input:
-        coefficients=fitted(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/coefficients.json",
-            law=planned(lambda dataset: dataset.resampled_laws),
-        ),
-        tokens=planned(inputs.epoch_tokens),
-        centre=planned(inputs.centre),
-        reference=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        code=script("trace_pareto", "optimum/pareto", "results/pareto_figure", "results/figures"),
-    output:
-        table=table("pareto", "3 Law", "Mixtures between two objectives (csv)", caption="pareto"),
-        figure=figure("pareto", "3 Law", "Mixtures between two objectives"),
-    log:
-        "results/{dataset}/logs/trace_pareto.log",
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        step=setting("optimum/step"),
-        between=planned(inputs.objective_pair),
-        families=as_json("datasets/{dataset}/optimum/objective/families", default={}),
-        lower=bound("lower"),
-        upper=bound("upper"),
-        limits=SOUGHT["limits"],
-        max_epochs=setting("optimum/max_epochs", default="none"),
-        strengths=setting("strengths", default=()),
-        pool_share=planned(inputs.pool_share),
-    shell:
-        RUN + r"""trace_pareto.py \
-            --coefficients {input.coefficients:q} \
-            --step {params.step:q} \
-            --between {params.between:q} \
-            --families {params.families:q} \
-            --lower {params.lower:q} \
-            --upper {params.upper:q} \
-            --max-epochs {params.max_epochs:q} \
-            --tokens {input.tokens:q} \
-            --pool-share {params.pool_share} \
-            --centre {input.centre:q} \
-            --strengths {params.strengths} \
-            --reference {input.reference:q} \
-            --out {output.table:q} \
-            --figure {output.figure:q} \
-            2>{log:q}
-        """
-
-
 rule plot_optimum:
     """The optimum with its intervals, next to the mixture that it is measured against."""
     input:

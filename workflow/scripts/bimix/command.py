@@ -24,7 +24,6 @@ COMMANDS = {
     "predict": "predict_losses.py",
     "optimise": "optimize_mixture.py",
     "allocate": "allocate_budget.py",
-    "pareto": "trace_pareto.py",
     "intervals": "estimate_intervals.py",
     "propose": "propose_runs.py",
     "next": "propose_round.py",

@@ -7,11 +7,15 @@ None comes back: tests/test_house.py has every row of these tables.
 from collections.abc import Iterator, Mapping, Sequence
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
-KEYS: dict[str, str] = {}
+KEYS: dict[str, str] = {
+    "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
+}
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {}
 # {word after `bimix`: sentence}
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "pareto": "call `bimix optimise` twice, with two --weights",
+}
 
 
 def dropped_keys(config: Mapping) -> Iterator[tuple[tuple[str, ...], str]]:

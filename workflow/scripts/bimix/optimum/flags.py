@@ -37,11 +37,6 @@ FLAGS = {
         "type": number_or_none,
         "help": "tokens the run trains on; without it, or none: the step times the fit's tokens_per_step",
     },
-    "pool-share": {
-        "type": float,
-        "default": 1.0,
-        "help": "of --tokens, the share that runs of so many steps have; without it all",
-    },
     "parameters": {
         "type": number_or_none,
         "help": "of the run's model, for a law fitted to several sizes; without it, or none: the largest size fitted",
@@ -115,8 +110,7 @@ def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> d
 
 def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
     """{domain: unique tokens} of the runs; None where they are not known."""
-    share = getattr(options, "pool_share", 1.0)
-    return {name: share * there for name, there in read_tokens(options.tokens).items()} if options.tokens else None
+    return read_tokens(options.tokens) if options.tokens else None
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:

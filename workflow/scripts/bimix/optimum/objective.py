@@ -51,7 +51,6 @@ TYPES = {
         "a number, or a list of numbers that may begin with auto",
     ),
     "confidence": AMOUNT,
-    "pareto": (lambda one: True, ""),  # read elsewhere
     "marginals": AMOUNTS,
 }
 

@@ -111,11 +111,6 @@ def intervals(dataset: Dataset, model: str, law: str, group: str) -> list[str]:
     return [f"{dataset.folder}/laws/{model}/{law}/{group}/intervals.csv"] if dataset.has_intervals else []
 
 
-def objective_pair(dataset: Dataset) -> list[str]:
-    """The two objectives under `pareto` for a script's flag: names, or JSON of weights."""
-    return [one if isinstance(one, str) else json.dumps(one) for one in dataset.block["optimum"]["pareto"]]
-
-
 def proposed_in(dataset: Dataset, own: str) -> str:
     """The table with the proposal for a round's mixture."""
     return f"{dataset.folder}/search/{dataset.block['optimum']['model']}/{round_of(own)}/next.csv"

@@ -45,11 +45,9 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     resampled = dataset.resampled_laws if dataset.has_intervals else []
     learning = compared and own == group and runs >= LEARNED
     has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
-    pareto = "pareto" in block["optimum"] and bool(dataset.resampled_laws)
     tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
-    tables += ["pareto"] if pareto else []
     large, proxies = laws if large_runs(dataset) else [], [] if several else dict.fromkeys([own, *held_out])
     # a fitted group's figure has the held-out ones too, of which a law over sizes has no runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
@@ -88,7 +86,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *figures("predictions", laws if held_out and compared else []),
             *figures("optimum", resampled),
             *figures("sizes", large),
-            *drawn("pareto", there=pareto),
             *drawn("rounds", there=search),
             *drawn(f"learning_{model}_{group}", there=learning),
             *drawn(*(f"perplexity_{one}_{own}" for one in fitted)),

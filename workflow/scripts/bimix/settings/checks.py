@@ -72,7 +72,6 @@ APART = (
     ("optimum/models", "reuse", "older runs join the fit of one model"),
     ("optimum/stage", "reuse", "older runs have one mixture for the whole run"),
     ("optimum/weights", "optimum/objective/weights optimum/objective/families", "the objective has weights of its own"),
-    ("optimum/objective/marginals", "optimum/pareto", "mixtures between two objectives do not keep them"),
     ("optimum/objective/marginals", "reweighting", "DoReMi and DoGE weigh domains without them"),
     ("optimum/objective/marginals", "optimum/stage", "they are of the whole run's mixture"),
 )
@@ -190,9 +189,8 @@ def references(scope: Scope) -> Iterator[Row]:
     yield "domain", answering, "there are", "optimum/weights/{}"
     bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{} reuse/*/map/* reuse/*/map/*/{}"
     yield "domain", scope.trained, "there are", bounds
-    yield "loss of", answering, "there are", "optimum/objective/families/*/* optimum/pareto/*/{}"
+    yield "loss of", answering, "there are", "optimum/objective/families/*/*"
     yield "family" if families else "loss of", families or answering, "there are", "optimum/objective/weights/{}"
-    yield "family or loss of", answering and [*families, *answering], "there are", "optimum/pareto/*"
     there = "the dataset knows" if scope.is_text else "its tables both have"
     if scope.is_text and not block.reweighting:
         there += " (doremi and doge with a block `reweighting`)"

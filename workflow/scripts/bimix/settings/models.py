@@ -482,11 +482,6 @@ class Optimum(Block):
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
     objective: Objective = key("What the mixture is [best at](objectives.md).", "the average loss by `weights`")
-    pareto: Annotated[Two[either(scalar=str, object=Numbers)], AfterValidator(once)] = key(
-        "Two objectives, of which a table and a figure show the mixtures between.",
-        "none",
-        "two objectives: families, loss domains or weights",
-    )
 
     def faults(self) -> Faults:
         lower, upper = self.lower or {}, self.upper or {}
