@@ -4,6 +4,7 @@ import copy
 from pathlib import Path
 
 import pytest
+from made_configs import made, whole
 
 from bimix.plan import inputs
 from bimix.plan.budget import (
@@ -204,3 +205,15 @@ def test_a_design_is_asked_for_as_the_config_says() -> None:
     assert flags["sized"] == "--count 4 --budget 2e+18 --large 1e9,2e10"
     assert design_models(Dataset(config, "trained")) == ["results/trained/plan.csv"]
     assert design_models(Dataset(config, "seen")) == [] and design_models(Dataset(config, "sized")) == ["models.csv"]
+
+
+def test_the_papers_datasets_fit_five_runs_and_train_the_papers_rivals(workplace: Path) -> None:
+    config = made(whole())
+    for name, rival in (("pile", "published_regmix"), ("slimpajama", "published_doge")):
+        paper = Dataset(config, name)
+        fitted, held_out = paper.groups[paper.block["optimum"]["group"]], paper.groups[paper.block["held_out"][0]]
+        assert set(fitted) == {"baseline", *paper.groups["entropy"]} and rival in paper.compared
+        # the fifth run is of the paper's held-out pair, and costs none
+        assert set(held_out) - set(fitted) == {"published_doremi"}
+        trained = {row.model: row.runs for row in planned_runs(paper) if row.needed_for == "summary"}
+        assert trained == {"280M": len({*fitted, *held_out}), "1B": len(paper.compared)} == {"280M": 6, "1B": 6}
