@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 from refusals import refused
 
-import gather_losses
 import gather_mixtures
 import mix_given
 import mix_stages
@@ -115,32 +114,6 @@ def test_a_file_in_stages_is_taken_in_with_all_domains(folder: Path) -> None:
         mix_given.main(["--name", "two", "--mixture", str(folder / "two.json"), "--domains", "ants", "--out", str(out)])
 
 
-def test_a_group_shows_each_stage_or_the_one_that_differs_and_never_their_average(folder: Path) -> None:
+def test_a_group_shows_each_stage_and_never_their_average(folder: Path) -> None:
     found = gathered(folder, "even", "two")
     assert found == {"even": EVEN, "two (stage 1 of 2)": FIRST, "two (stage 2 of 2)": SECOND}
-    assert gathered(folder, "one", "two", more=("--stage", "2")) == {"one": EVEN, "two": SECOND}
-    staged(folder, "early", "even", "second")
-    assert gathered(folder, "two", "early", more=("--stage", "1")) == {"two": FIRST, "early": EVEN}
-    # runs that differ in more than a stage are refused
-    staged(folder, "longer", "first", "second", shares=(0.5, 0.5))
-    for other in ("early", "longer"):
-        with pytest.raises(InputError, match=f"{other} differs from one in more than the mixture of stage 2"):
-            gathered(folder, "one", other, more=("--stage", "2"))
-    refused(
-        "even has 1 stages: the group cannot differ in a stage 2",
-        gathered,
-        folder,
-        "even",
-        "one",
-        more=("--stage", "2"),
-    )
-
-
-def test_losses_of_a_stage_begin_after_it(tmp_path: Path, monkeypatch) -> None:
-    rows = [(step, step * 8, "ants", 3.0 - step / 100) for step in (10, 20, 30, 40)]
-    pl.DataFrame(rows, ["step", "tokens", "domain", "loss"], orient="row").write_parquet(tmp_path / "l.parquet")
-    monkeypatch.setattr(gather_losses, "check", lambda path: path)
-    flags = ["--losses", str(tmp_path / "l.parquet"), "--names", "two", "--seeds", "1"]
-    for after, steps in (([], [10, 20, 30, 40]), (["--after"], [10, 20, 30, 40]), (["--after", "20"], [30, 40])):
-        gather_losses.main([*flags, *after, "--out", str(tmp_path / "out.parquet")])
-        assert pl.read_parquet(tmp_path / "out.parquet")["step"].to_list() == steps

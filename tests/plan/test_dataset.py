@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from refusals import refused
 
-from bimix.errors import InputError
 from bimix.plan import budget, inputs
 from bimix.plan.dataset import Dataset, Fit, Run, joined_models
 from bimix.plan.targets import targets
@@ -230,9 +229,9 @@ def staged() -> Dataset:
                 "domains": ["a", "b"],
                 "sequence_length": 10,
                 "stages": {"one": stages("uniform"), "two": stages("ce"), "found": stages("bimix")},
-                "groups": {"second": ["one", "two"], "plain": ["se", "ce"], "compare": ["found", "se"]},
+                "groups": {"plain": ["se", "ce"], "compare": ["found", "se"]},
                 "training": {"proxy": RECIPE, "large": RECIPE | {"steps": 700}},
-                "optimum": {"model": "proxy", "group": "second", "step": 50, "stage": 2},
+                "optimum": {"model": "proxy", "group": "plain", "step": 50},
                 "held_out": [],
                 "methods": ["one", "found"],
                 "compare": {"model": "large", "mixtures": ["found", "se"]},
@@ -246,31 +245,6 @@ def test_a_mixture_in_stages_costs_the_searches_of_its_stages_once(staged: Datas
     assert staged.source("found").rule == "mix_stages" and staged.staged("found") == ["se", "bimix"]
     assert budget.searched_with(staged, "one") == []
     found = budget.searched_with(staged, "found")
-    assert [(run.model, run.name) for run in found] == [("proxy", "one"), ("proxy", "two")]
+    assert [(run.model, run.name) for run in found] == [("proxy", "se"), ("proxy", "ce")]
     staged.block["stages"]["found"][0]["mixture"] = "bimix"
     assert budget.searched_with(staged, "found") == found
-
-
-def test_the_groups_of_the_laws_are_of_one_stage_and_no_others(staged: Dataset) -> None:
-    assert inputs.fitted_stage(staged, "second") == [2]
-    assert inputs.fitted_stage(staged, "compare") == inputs.fitted_stage(staged, "plain") == []
-    assert inputs.stage_begins(staged, "proxy", "second") == [40]
-    assert inputs.stage_begins(staged, "large", "second") == [560]
-    assert inputs.stage_begins(staged, "large", "compare") == []
-    staged.block["training"]["proxy"]["steps"] = 2
-    with pytest.raises(InputError, match=r"^one, proxy: stage 2 has a share of 0\.2, which of 2 updates is none"):
-        inputs.stage_begins(staged, "proxy", "second")
-    del staged.block["optimum"]["stage"]
-    assert inputs.fitted_stage(staged, "second") == inputs.stage_begins(staged, "proxy", "second") == []
-
-
-def test_an_optimum_of_a_stage_counts_no_epochs_of_the_run(staged: Dataset) -> None:
-    """The law of a stage has no pools, and a domain is read for that stage only."""
-    assert inputs.epoch_tokens(staged, "bimix") == inputs.epoch_tokens(staged) == []
-    assert inputs.centre(staged) == ["results/own/mixtures/baseline.json"]
-    staged.block["swarm"] = {"model": "proxy", "runs": 20, "step": 50}
-    tokens = ["results/own/tokens/train.parquet"]
-    assert inputs.epoch_tokens(staged, "transfer_swarm") == tokens  # its runs have no stages
-    del staged.block["optimum"]["stage"]
-    assert inputs.epoch_tokens(staged, "bimix") == inputs.epoch_tokens(staged) == tokens
-    assert inputs.centre(staged) == []

@@ -12,29 +12,26 @@ from bimix.plan.arrays import check_arrays
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     epoch_run_tokens,
-    epoch_tokens,
     export_data,
     export_run,
     export_tokens,
     pool_tokens,
     reused_tables,
     reused_versions,
+    token_table,
 )
 from bimix.tables import read_json, read_numbers, read_size
 
 
 def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     table = ["results/own/tokens/train.parquet"]
-    assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "transfer") == table
-    assert epoch_tokens(Dataset(config, "own"), "regmix") == table
+    assert token_table(Dataset(config, "own")) == table
     assert epoch_run_tokens(Dataset(config, "own"), "bimix") == "none"
     # the run under `optimum`, 800 updates of 4 rows of 10 tokens, and not the swarm's 50
     assert epoch_run_tokens(Dataset(config, "own"), "bimix_swarm") == 32_000
-    config["datasets"]["own"]["optimum"]["max_epochs"] = 4
-    assert epoch_tokens(Dataset(config, "own")) == epoch_tokens(Dataset(config, "own"), "bimix") == table
-    assert epoch_tokens(Dataset(config, "seen"), "regmix") == []
+    assert token_table(Dataset(config, "seen")) == []
     config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
-    assert epoch_tokens(Dataset(config, "seen"), "regmix") == ["tokens.csv"]
+    assert token_table(Dataset(config, "seen")) == ["tokens.csv"]
 
 
 def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) -> None:
@@ -62,7 +59,7 @@ def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -
     own.block["simulate_epochs"] = True
     own.block["compare"] = {"model": "large", "mixtures": ["baseline"]}
     own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
-    assert pool_tokens(own) == epoch_tokens(own) == epoch_tokens(own, "bimix") == table
+    assert pool_tokens(own) == token_table(own) == table
     assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
 
 

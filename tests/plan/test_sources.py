@@ -119,8 +119,6 @@ def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_referen
     refused("'best' is judged by minimax against the losses of 'baseline'", Dataset(config, "own").source, "best")
     block["groups"]["entropy"].append("baseline")
     assert "best" in unsearched(config, "own") and Dataset(config, "own").source("best").rule == "mix_best"
-    block["optimum"]["stage"] = 2
-    refused("'best' is one mixture for the whole run", Dataset(config, "own").source, "best")
 
 
 def test_what_groups_may_name_is_what_can_be_made(config: dict) -> None:

@@ -218,16 +218,14 @@ def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along() ->
 # Stages, sizes and commands
 
 
-def test_stages_and_their_optimum_are_taken_and_those_of_ones_own_file_are_seen(tmp_path: Path) -> None:
+def test_stages_are_taken_and_those_of_ones_own_file_are_seen(tmp_path: Path) -> None:
     def staged(*names: str) -> list[dict]:
         return [{"share": share, "mixture": name} for share, name in zip((0.8, 0.2), names, strict=True)]
 
     def change(config: dict) -> None:
         block = demo(config)
         block["stages"] = {f"late_{name}": staged("ce", name) for name in ("se", "uniform", "baseline", "bimix")}
-        block["groups"]["second"] = ["late_se", "late_uniform", "late_baseline"]
-        block |= {"held_out": [], "mixture_files": {"own": str(tmp_path / "own.json")}, "methods": ["own", "ce"]}
-        block["optimum"] |= {"group": "second", "stage": 2}
+        block |= {"mixture_files": {"own": str(tmp_path / "own.json")}, "methods": ["own", "ce"]}
         block["compare"]["mixtures"] = ["baseline", "late_bimix"]
 
     own = [{"share": 0.5, "mixture": {name: 1}} for name in ("code", "docs")]

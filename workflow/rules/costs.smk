@@ -55,7 +55,7 @@ rule judge_methods:
         searches=planned(budget.report_files),
         costs=setting("observations/costs", default=[]),
         laws=planned(lambda dataset: sorted({law["coefficients"] for law in inputs.laws_of_methods(dataset).values()})),
-        tokens=planned(inputs.epoch_tokens),
+        tokens=planned(inputs.token_table),
         code=script("judge_methods", "judge/worth", *JUDGE),
     output:
         table=table("verdict", "6 Methods", "What each method's proposal is worth over seeds (csv)"),

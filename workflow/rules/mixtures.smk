@@ -130,14 +130,12 @@ rule gather_mixtures:
     params:
         names=setting("groups/{group}"),
         pool_share=planned(inputs.pool_share),
-        stage=planned(inputs.fitted_stage),
     shell:
         RUN + r"""gather_mixtures.py \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
-            --stage {params.stage} \
             --out {output.table:q} \
             2>{log:q}
         """

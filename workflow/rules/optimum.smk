@@ -9,7 +9,7 @@ rule optimize_mixture:
     """The mixture with the least predicted loss, trained on like any other."""
     input:
         coefficients=planned(lambda dataset, optimised: dataset.coefficients(dataset.fit(optimised))),
-        tokens=planned(inputs.epoch_tokens),
+        tokens=planned(inputs.token_table),
         mixtures=planned(lambda dataset, optimised: dataset.mixture_table(dataset.fit(optimised).group)),
         centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
@@ -49,7 +49,7 @@ rule estimate_intervals:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
-        tokens=planned(inputs.epoch_tokens),
+        tokens=planned(inputs.token_table),
         centre=planned(inputs.centre),
         reference=planned(inputs.objective_reference),
         code=script("estimate_intervals", "optimum/intervals", "optimum/optimum"),

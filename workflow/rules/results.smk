@@ -42,7 +42,6 @@ rule summarize_results:
         limits=SOUGHT["limits"],
         max_epochs=setting("optimum/max_epochs", default="none"),
         run_tokens=planned(inputs.compared_tokens),
-        stage=setting("optimum/stage", default=()),
         ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
         optimum_tokens=planned(lambda dataset: inputs.epoch_run_tokens(dataset, dataset.optimised_laws[0])),
@@ -56,7 +55,6 @@ rule summarize_results:
             --step {params.step:q} \
             --weights {params.weights:q} \
             --objective {params.objective:q} \
-            --stage {params.stage} \
             --coefficients {input.coefficients:q} \
             --optimised {input.optimised:q} \
             --compared {input.compared:q} \

@@ -77,13 +77,11 @@ rule gather_losses:
     params:
         names=planned(lambda dataset, model, group: [run.mixture for run in dataset.runs(group, model)]),
         seeds=planned(lambda dataset, model, group: [run.seed for run in dataset.runs(group, model)]),
-        after=planned(inputs.stage_begins),
     shell:
         RUN + r"""gather_losses.py \
             --losses {input.losses:q} \
             --names {params.names:q} \
             --seeds {params.seeds:q} \
-            --after {params.after} \
             --out {output.table:q} \
             2>{log:q}
         """

@@ -22,7 +22,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--names", nargs="+", required=True, help="the runs' mixtures, in the same order")
     parser.add_argument("--seeds", type=int, nargs="+", required=True, help="the runs' seeds, likewise")
-    parser.add_argument("--after", nargs="?", type=int, default=0, help="leave out the losses up to this step")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     tables, known = [], set()
@@ -35,8 +34,7 @@ def main(argv: list[str] | None = None) -> None:
         table = pl.read_parquet(path, glob=False)
         if "mixture" in table.columns:  # of a part of a swarm
             table = table.filter(pl.col("mixture") == name).drop("mixture", "seed")
-        table = table.select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all())
-        tables.append(table.filter(pl.col("step") > (options.after or 0)))
+        tables.append(table.select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all()))
     write_table(pl.concat(tables), options.out)
 
 

@@ -44,7 +44,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
     add_criterion(parser)
-    parser.add_argument("--stage", nargs="?", type=int, help="the stage, from 1, that the mixtures were optimised for")
     parser.add_argument("--optimised", type=Path, nargs="+", required=True, help="mixture of each law, as coefficients")
     parser.add_argument("--reference", required=True, help="name of the mixture that the others are compared with")
     parser.add_argument("--reference-mixture", type=Path, required=True, help="{domain: proportion}, JSON")
@@ -127,9 +126,7 @@ def read(options: argparse.Namespace) -> Result:
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     shares |= {called.get(name, name): own for name, own in ran.items()}
     ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
-    run_tokens = {}
-    if not options.stage:
-        run_tokens = {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
+    run_tokens = {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
     tokens = read_tokens(options.tokens[0]) if options.tokens else {}
     forbidden = outside(shares, options, tokens, run_tokens.get(names[0]))
     spans = [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
@@ -140,11 +137,10 @@ def read(options: argparse.Namespace) -> Result:
         tables["downstream"] = read_table(options.answers[0])
     target, proxies, promises = evidence(options, criterion_of(options), laws, tables["intervals"], forbidden, called)
     objective = asked_objective(asked(options))
-    law, rules = laws[names[0]], {}
-    if not options.stage:  # which is no whole run
-        horizon = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
-        wanted = Wanted.of(options, law, objective.domain_weights(), tokens, horizon)
-        rules = wanted.every_rule(options.hand, options.max_epochs)
+    law = laws[names[0]]
+    horizon = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
+    wanted = Wanted.of(options, law, objective.domain_weights(), tokens, horizon)
+    rules = wanted.every_rule(options.hand, options.max_epochs)
     believed = read_believed(options, laws, optima, promises, ran, called, rules)
     hand = rules if believed is None else believed.hand
     shares = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
@@ -157,7 +153,7 @@ def read(options: argparse.Namespace) -> Result:
         verdict=found,
         target=target,
         model=compared,
-        reference=options.reference + (f" in stage {options.stage}" if options.stage else ""),
+        reference=options.reference,
         searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
         places={name: str(path) for name, path in files.items() if path.exists()},
         moved=said,
@@ -173,7 +169,6 @@ def read(options: argparse.Namespace) -> Result:
         page,
         models=(options.fitted_model, options.asked_model),
         step=options.step,
-        stage=options.stage,
         reference=options.reference,
         laws=laws,
         trusted=own,

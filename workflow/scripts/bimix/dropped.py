@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
+    "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
 }
 # {"--flag" or "--flag value": sentence}, of all scripts
-FLAGS: dict[str, str] = {}
+FLAGS: dict[str, str] = {
+    "--stage": "a law reads one mixture of each run; `mix_stages.py` puts an optimum into stages as it is",
+}
 # {word after `bimix`: sentence}
 COMMANDS: dict[str, str] = {
     "pareto": "call `bimix optimise` twice, with two --weights",

@@ -81,7 +81,7 @@ def evidence(
     promises of the laws, {mixture: coefficients}; `spans` in the columns of INTERVALS; `forbidden`
     are mixtures outside the bounds; `called` are the names by `moved`.
 
-    Reads of `options` those of `add_evidence`, and compared, scores, step, stage, fitted_model,
+    Reads of `options` those of `add_evidence`, and compared, scores, step, fitted_model,
     asked_model, compared_model. Compared runs of the model that laws predict are judged at the step
     of the optima, if all were evaluated at it, and include the proxies; others at their last step.
     """
@@ -95,7 +95,7 @@ def evidence(
     judge = partial(compared, known=known_from(joined(proxies), criterion, promises), outside=forbidden)
     own = renamed(read_table(options.compared), called)
     size, same = next((size_read(law) for law in laws.values()), None), options.compared_model == options.asked_model
-    there = same and size is None and not options.stage and evaluated(own, options.step)
+    there = same and size is None and evaluated(own, options.step)
     target = measured(own, options.step if there else None)
     at_target = same and (target.step == options.step or size is not None)
     tables = proxies if options.asked_model == options.fitted_model else []  # else they are of other models

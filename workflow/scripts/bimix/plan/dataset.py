@@ -277,8 +277,6 @@ class Dataset:
         objective = optimum.get("objective", {})
         kind, reference = objective.get("kind", "weighted"), objective.get("reference")
         group = "swarm" if best == "best_swarm" else optimum.get("group")
-        if best == "best" and "stage" in optimum:
-            return "the runs under `optimum` differ in a stage, and 'best' is one mixture for the whole run."
         if kind == "weighted" or reference in self.groups.get(group, []):
             return None
         return f"{best!r} is judged by {kind} against the losses of {reference!r}: name that in the group {group}."

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.plan.dataset import REUSED, Dataset, first_updates, observed_rows
+from bimix.plan.dataset import REUSED, Dataset, observed_rows
 from bimix.plan.sources import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
 
 
@@ -207,15 +207,6 @@ def pool_tokens(dataset: Dataset) -> list[str]:
     return [] if dataset.observed else token_table(dataset)
 
 
-def epoch_tokens(dataset: Dataset, optimised: str = "") -> list[str]:
-    """The token table for optima, for `max_epochs` and the law transfer's repetition. None where
-    the mixture of a stage is optimised: its law was fitted without pools, and the stage's tokens
-    are not the run's; a swarm's runs have no stages.
-    """
-    of_stage = "stage" in dataset.block["optimum"] and not dataset.from_swarm(optimised)
-    return [] if of_stage else token_table(dataset)
-
-
 def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
     """Tokens of the run in which an optimum's epochs are counted: of the target model, of the large
     one where small runs repeat like it, of the run under `optimum` for a swarm's. Else `none`: they
@@ -237,23 +228,7 @@ def objective_reference(dataset: Dataset) -> list[str]:
 
 def centre(dataset: Dataset) -> list[str]:
     """The centre of draws and penalties; none: the token shares."""
-    name = dataset.block.get("centre", "baseline" if "stage" in dataset.block["optimum"] else None)
-    return [dataset.mixture(name)] if name else []
-
-
-def fitted_stage(dataset: Dataset, group: str) -> list[int]:
-    """The only stage, from 1, in which the mixtures of a group differ; none without stages."""
-    optimum = dataset.block["optimum"]
-    of_stage = "stage" in optimum and group in (optimum["group"], *dataset.block.get("held_out", []))
-    return [optimum["stage"]] if of_stage else []
-
-
-def stage_begins(dataset: Dataset, model: str, group: str) -> list[int]:
-    """The updates before that stage in a model's runs of the group; none for other groups."""
-    first = dataset.groups[group][0] if fitted_stage(dataset, group) else ""
-    shares = [stage["share"] for stage in dataset.block["stages"][first]] if first else []
-    steps = dataset.block["training"][model]["steps"]
-    return [first_updates(shares, steps, f"{first}, {model}")[number - 1] for number in fitted_stage(dataset, group)]
+    return [dataset.mixture(dataset.block["centre"])] if "centre" in dataset.block else []
 
 
 # Mixtures

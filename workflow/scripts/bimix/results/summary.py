@@ -35,7 +35,6 @@ class Result:
     page: Headline
     models: tuple[str, str]
     step: int
-    stage: int | None
     reference: str
     laws: Mapping[str, dict]
     trusted: str
@@ -84,8 +83,7 @@ def first_page(result: Result) -> list[str]:
     after = result.shares[best]
     what = f"The mixture {best}"
     if best in result.laws:
-        stage = f", stage {result.stage}," if result.stage else ""
-        what += f", the optimum of the law {result.laws[best]['law']},{stage}"
+        what += f", the optimum of the law {result.laws[best]['law']},"
         what += f" for step {result.step:,} of {model_name(read_at)}"
     lines += [what, ""]
     epochs = epochs_of(after, result.tokens, result.run_tokens.get(own))

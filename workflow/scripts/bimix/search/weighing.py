@@ -188,7 +188,7 @@ def read_believed(
     groups = [one for one in groups if not one.proportions[:, ~np.isin(one.domains, observed.domains)].any()]
     every = joined(observed.take([]), groups)
     every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
-    tokens = options.tokens[0] if options.tokens and not options.stage else None
+    tokens = options.tokens[0] if options.tokens else None
     flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
     sought = Sought.of(argparse.Namespace(**{**vars(options), **flags}), law, options.step)
     known = noise_between(read_table(options.fitted), criterion_of(options))

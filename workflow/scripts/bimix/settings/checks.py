@@ -67,13 +67,9 @@ APART = (
     ("optimum/model", "optimum/models", "both name what the laws are fitted to"),
     ("optimum/step", "optimum/models", "a law over sizes predicts the end of the run of `for`"),
     ("simulate_epochs", "optimum/models", "each model would have pools of its own, and the law reads one of a domain"),
-    ("optimum/models", "optimum/stage", "a law over sizes counts a run on one mixture"),
-    ("optimum/max_epochs", "optimum/stage", "epochs count a run on one mixture"),
     ("optimum/models", "reuse", "older runs join the fit of one model"),
-    ("optimum/stage", "reuse", "older runs have one mixture for the whole run"),
     ("optimum/weights", "optimum/objective/weights optimum/objective/families", "the objective has weights of its own"),
     ("optimum/objective/marginals", "reweighting", "DoReMi and DoGE weigh domains without them"),
-    ("optimum/objective/marginals", "optimum/stage", "they are of the whole run's mixture"),
 )
 
 

@@ -293,8 +293,7 @@ class _Text:
             self.named(rung, launch): ladder.settings(choice, rung == choice.larger, "paper", machine.kind)
             for rung in (choice.proxy, choice.larger)
         }
-        if "stage" not in block["optimum"]:  # epochs count a run on one mixture
-            block["optimum"].setdefault("max_epochs", ladder.REPEATS)
+        block["optimum"].setdefault("max_epochs", ladder.REPEATS)
         return choice
 
     def named(self, rung: ladder.Rung, launch: dict) -> str:

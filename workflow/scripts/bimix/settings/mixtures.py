@@ -148,30 +148,15 @@ def staged_names(scope: Scope) -> set[str]:
 
 
 def check_fitted_stages(scope: Scope) -> Faults:
-    """Fitted and scored groups have no stages, or differ in the stage that is optimised alone."""
-    block, staged, number = scope.block, scope.block.stages or {}, scope.block.optimum.stage
+    """Fitted and scored groups have no stages."""
+    block, staged = scope.block, scope.block.stages or {}
     for group in dict.fromkeys([block.optimum.group, *block.held_out]):
         compared = group == "compare"
         names, key = block.compare.mixtures if compared else scope.group(group) or [], ("groups", group)
-        if number is not None and (fault := _differing(names, staged, number)):
-            yield "optimum/stage", f"the group {group}: {fault}"
-        for place, name in enumerate(names) if number is None else ():
+        for place, name in enumerate(names):
             if name in staged:
-                sentence = f"{name} has stages, and a law reads one mixture of each run: say under `optimum/stage`"
-                yield (*(("compare", "mixtures") if compared else key), place), f"{sentence} which of them differs."
-
-
-def _differing(names: list[str], staged: dict, number: int) -> str | None:
-    """Why the mixtures are no runs that differ in their stage of that number alone, from 1."""
-    first = None
-    for name in names:
-        if len(staged.get(name, ())) < number:
-            return f"{name} has no stage {number} under `stages`, as each run must."
-        rest = [(stage.share, place == number or stage.mixture) for place, stage in enumerate(staged[name], 1)]
-        if first is not None and rest != first:
-            return f"{name} differs from {names[0]} in more than the mixture of stage {number}."
-        first = rest
-    return None
+                sentence = f"{name} has stages, and a law reads one mixture of each run; take it away."
+                yield (*(("compare", "mixtures") if compared else key), place), sentence
 
 
 # What a mixture is best at

@@ -509,7 +509,6 @@ class OptimumOfText(Optimum):
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key("In place of `model`: sizes to fit `transfer` to.", "one model", "a list of models")
     for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
-    stage: Count = key("The one stage, from 1, in which the mixtures of the group differ.", "runs without stages")
 
 
 class Export(Block):
