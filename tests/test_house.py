@@ -42,6 +42,7 @@ LINES = {"code": 37_900, "tests": 33_500, "docs": 3_340, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--stage": "a law reads one mixture",
+    "bimix allocate": "call `bimix optimise` with --parameters",
     "bimix pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",

@@ -23,7 +23,6 @@ COMMANDS = {
     "fit": "fit_law.py",
     "predict": "predict_losses.py",
     "optimise": "optimize_mixture.py",
-    "allocate": "allocate_budget.py",
     "intervals": "estimate_intervals.py",
     "propose": "propose_runs.py",
     "next": "propose_round.py",

@@ -17,6 +17,9 @@ FLAGS: dict[str, str] = {
 }
 # {word after `bimix`: sentence}
 COMMANDS: dict[str, str] = {
+    "allocate": (
+        "call `bimix optimise` with --parameters and --run-tokens for each size, and divide the budget yourself"
+    ),
     "pareto": "call `bimix optimise` twice, with two --weights",
 }
 
