@@ -7,7 +7,8 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.settings.complete import expanded
-from bimix.settings.files import merged, read_config_file
+from bimix.settings.files import read_config_file
+from bimix.settings.layers import merged
 from bimix.settings.prepare import Prepared, settled
 
 ROOT = Path(__file__).parents[1]

@@ -12,7 +12,6 @@ import yaml
 import bimix
 from bimix import dropped
 from bimix.errors import InputError
-from bimix.settings.files import merged
 from bimix.settings.prepare import Call, prepare
 
 PACKAGE = Path(bimix.__file__).parent
@@ -130,7 +129,7 @@ def test_what_was_dropped_is_refused_by_its_sentence(tmp_path: Path) -> None:
         mine.write_text(yaml.safe_dump(inner))
         files = [ROOT / "config.yaml", mine]
         with pytest.raises(InputError) as fault:
-            prepare(merged(files), Call(ROOT, f"{ROOT}/", files, 1, {}))
+            prepare(Call(ROOT, f"{ROOT}/", files, 1, {}))
         assert f"{mine}:" in str(fault.value)
         assert f"{path}: {sentence}" in str(fault.value)
     for row in dropped.FLAGS:

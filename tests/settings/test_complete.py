@@ -22,8 +22,8 @@ from bimix.plan.inputs import (
 )
 from bimix.settings import complete, ladder
 from bimix.settings.complete import FASTTEXT, SAMPLED, expanded, with_defaults
-from bimix.settings.files import merged, over
 from bimix.settings.ladder import Machine, keep, read_basis
+from bimix.settings.layers import merged, over
 from bimix.settings.prepare import settled
 
 DEFAULTS = merged([ROOT / "workflow/defaults.yaml"])

@@ -8,7 +8,7 @@ import yaml
 from made_configs import DEFAULTS, fitted_once
 
 from bimix.errors import InputError
-from bimix.settings.files import merged
+from bimix.settings.layers import merged
 from bimix.settings.prepare import Call, prepare
 
 ROOT = Path(__file__).parents[2]
@@ -52,7 +52,7 @@ def missed(case: str, home: Path) -> list[str]:
     own.write_text(case)
     files = [ROOT / "config.yaml", own]
     try:
-        prepare(merged(files), Call(home, f"{ROOT}/", files, 1, {}))
+        prepare(Call(home, f"{ROOT}/", files, 1, {}))
     except InputError as refused:
         lines = [line.strip() for line in str(refused).splitlines()]
     else:

@@ -12,8 +12,9 @@ from refusals import refused
 
 from bimix.errors import InputError
 from bimix.settings import complete, prepare
-from bimix.settings.files import check_files, merged, read_config_file
+from bimix.settings.files import check_files, read_config_file
 from bimix.settings.ladder import Machine
+from bimix.settings.layers import merged
 from bimix.settings.prepare import check_folder, run_of_files, settled
 
 # Ten lines whose aliases repeat 10^10 values.
@@ -174,7 +175,7 @@ def test_files_that_are_not_there_and_epochs_that_no_mixture_keeps_to_are_said_w
             f"run: [mine]\ndatasets:\n  mine:\n    corpus: {{train: {{web: web.jsonl, code: '{code}'}}}}\n"
             f"    optimum:\n      max_epochs: {most}\n"
         )
-        return prepare.prepare(merged([own]), prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
+        return prepare.prepare(prepare.Call(ROOT, f"{ROOT}/", [own], 1, {}, words))
 
     refused(r'mine\.yaml:4: datasets/mine/corpus/train/code: "code.jsonl" cannot be', call)
     call("results/mine/tokenizer.json")  # which may need no text: else Snakemake names what is missing

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 import document_config
-from bimix.settings.files import merged
+from bimix.settings.layers import merged
 
 ROOT = Path(__file__).parents[2]
 

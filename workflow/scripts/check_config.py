@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.settings.files import check_files, merged, prefix
+from bimix.settings.files import check_files, prefix
 from bimix.settings.prepare import Call, prepare
 
 CODE = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     base = [workflows, own] if place and own.exists() else [workflows]
     files = [*base, *options.files]
     check_files(files)
-    ready = prepare(merged(files), Call(CODE, place, files, len(options.files), {}))
+    ready = prepare(Call(CODE, place, files, len(options.files), {}))
     for remark in ready.remarks:
         print(f"Remark: {remark}")
     print(f"No fault in {', '.join(map(str, files))}.")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.settings.files import merged
+from bimix.settings.layers import merged
 from bimix.settings.page import editor_schema, page
 
 CODE = Path(__file__).resolve().parents[2]

@@ -93,14 +93,15 @@ filled = {}  # what was chosen for datasets by their text and the machine
 
 
 def prepared(config):
-    """The config over the workflow's own one and complete.
+    """The config of all files over the workflow's defaults, complete.
 
     Stop before the first job on a wrong config, and print what is to be said on another.
     """
     given, words = workflow.config_settings.config, sys.argv[1:]
     given_files, plans = len(workflow.overwrite_configfiles), workflow.is_main_process
     try:
-        ready = prepare(config, Call(HOME, PREFIX, config_files(), given_files, given, words, plans))
+        call = Call(HOME, PREFIX, config_files(), given_files, given, words, plans)
+        ready = prepare(call, config if in_module() else None)
     except InputError as error:
         end_planning(error)
     filled.update(ready.filled)

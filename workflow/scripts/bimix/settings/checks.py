@@ -19,7 +19,8 @@ from bimix.names import unknown
 from bimix.plan.sources import BEST, REWEIGHTING
 from bimix.settings import mixtures, text, typed
 from bimix.settings.complete import Filled, with_defaults
-from bimix.settings.files import Fault, Key, located, over
+from bimix.settings.files import Fault, Key, located
+from bimix.settings.layers import over
 from bimix.settings.models import Config, Faults
 from bimix.settings.scope import KNOWN, Scope, names_at
 
@@ -90,20 +91,23 @@ def check(
     strange = {fault.key[1] for fault in _of_no_kind(config)}
     if strange:
         config = config | {"datasets": {name: one for name, one in config["datasets"].items() if name not in strange}}
-    sound, refused, _ = typed.accepted(config)
-    # instead of what is refused the workflow's own defaults, but for datasets
-    settled = over({key: own for key, own in defaults.items() if key != "datasets"}, sound)
+    sound, refused, model = typed.accepted(config)
+    # datasets are complete once they have their defaults, the rest must be so now
+    missing = [one for one in typed.incomplete(model, [one.key for one in refused]) if one.key[0] != "datasets"]
+    # instead of what is refused or missing the workflow's own defaults, but for datasets
+    restored = {key: own for key, own in defaults.items() if key != "datasets"} if refused or missing else {}
+    settled = over(restored, sound)
     try:
         filled, choices = with_defaults(settled)
     except InputError:
-        if not refused:
+        if not refused and not missing:
             raise
-        return settled, {}, faults + refused
+        return settled, {}, faults + refused + missing
     whole, further, model = typed.accepted(filled)  # what the defaults make of what is refused is no fault
-    faults += refused or further
-    broken = [fault.key for fault in refused]
+    faults += [*(refused or further), *missing]
+    broken = [fault.key for fault in (*refused, *missing)]
     broken += _derived(broken, config)
-    incomplete = list(typed.incomplete(model, broken))
+    incomplete = [one for one in typed.incomplete(model, broken) if one.key[0] == "datasets"]
     faults += incomplete
     broken += [fault.key for fault in incomplete]
     faults += [*typed.contradictory(model, broken), *_of_config(model, whole, broken, strange)]

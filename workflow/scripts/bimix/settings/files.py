@@ -1,11 +1,10 @@
-"""The files of a config as their author wrote them: read with the line of each key, merged, and
-refused where they hold what YAML takes in silence or what would run code; faults at these lines.
+"""The files of a config as their author wrote them: read with the line of each key, and refused
+where they hold what YAML takes in silence or what would run code; faults at these lines.
 
 Snakemake merges the files into one dict, in which a key given twice is there once and nothing has a
 line.
 """
 
-import copy
 import os
 import re
 import sys
@@ -26,6 +25,7 @@ CODE = (
     " check, so THE CODE HAS RUN if this is one of them. A stranger's config is a program: call"
     " `python workflow/scripts/check_config.py theirs.yaml` first, which runs nothing."
 )
+MISSING = object()
 DEEPEST = 60  # blocks and lists in one another; a config has about ten
 MOST_NODES = 200_000  # keys, values, lists and blocks, with all that aliases repeat
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's takes an eighth of the time
@@ -98,7 +98,7 @@ def name_fault(name: str) -> str | None:
     return None
 
 
-# Found and merged
+# Found
 
 
 def prefix(home: Path, working: Path) -> str:
@@ -115,25 +115,6 @@ def prefix(home: Path, working: Path) -> str:
     return f"{found}/"
 
 
-def over(defaults: dict, config: Mapping) -> dict:
-    """A new config: `config` over `defaults`, blocks within blocks, as Snakemake merges files."""
-    both = copy.deepcopy(dict(defaults))
-    for key, value in config.items():
-        mine = defaults.get(key)
-        both[key] = over(mine, value) if isinstance(mine, dict) and isinstance(value, Mapping) else copy.deepcopy(value)
-    return both
-
-
-def merged(files: Iterable[Path | str]) -> dict:
-    """The files as one config, later ones over earlier ones; code in them is not run."""
-    config: dict = {}
-    for path in files:
-        own = yaml.load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=LOADER)
-        own.pop(YTE, None)
-        config = over(config, own)
-    return config
-
-
 def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list[Path]:
     """Files in the order in which they are merged: its `own` that exist, then those `given`."""
     working = Path.cwd()
@@ -141,7 +122,14 @@ def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list
     return [path for path in map(Path, own) if path.exists()] + placed
 
 
-# Read with their lines
+# Read
+
+
+def read_layer(path: Path | str) -> dict:
+    """One file as plain blocks; code in it is not run."""
+    layer = yaml.load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=LOADER)
+    layer.pop(YTE, None)
+    return layer
 
 
 @dataclass
@@ -320,8 +308,10 @@ def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]
         return fault
     value: object = given
     for part in fault.key:
-        value = value.get(part) if isinstance(value, Mapping) else value
-    if given and value is not None:
+        if not isinstance(value, Mapping):
+            break
+        value = value.get(part, MISSING)
+    if given and value is not MISSING:
         return fault.at("--config", 0)
     for length in range(len(fault.key), 0, -1):
         for file in reversed(files):

@@ -283,22 +283,26 @@ class Model(Block):
 
 
 class Device(Block):
+    NEEDED = "name flops utilisation"
     name: Text = key("Its name, for the table.")
     flops: Positive = key("FLOP/s at its peak.")
     utilisation: Whole = key("The share of the peak that trainings reach.")
 
 
 class Hardware(Block):
+    NEEDED = "gpu cpu"
     gpu: Device = key("A GPU.")
     cpu: Device = key("A CPU thread.")
 
 
 class Hours(Block):
+    NEEDED = "cpu gpu"
     cpu: Positive = key("On a CPU.")
     gpu: Positive = key("On GPUs.")
 
 
 class Ladder(Block):
+    NEEDED = "device count hours"
     device: Literal["auto", "cpu", "gpu"] = key("The device that models are chosen for; `auto`: GPUs, else cores.")
     count: Count | Literal["auto"] = key("How many of these all jobs share; `auto`: all of this machine.")
     hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
@@ -347,19 +351,23 @@ class Training(Changes):
 
 
 class Temperature(Block):
+    NEEDED = "exponent"
     exponent: NotNegative = key("1 keeps the shares, 0 makes all equal.")
 
 
 class MixturesByRule(Block):
+    NEEDED = "temperature"
     temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
 
 
 class Intervals(Block):
+    NEEDED = "resamples level"
     resamples: Count = key("How many are drawn.")
     level: Part = key("The probability of an interval.")
 
 
 class Laws(Block):
+    NEEDED = "compare optimise seed intervals"
     compare: Some[Law] = key("Laws that are fitted and scored side by side.")
     optimise: Some[Law] = key("Laws that give an optimised mixture.")
     seed: Natural = key("Seed of all random draws.")
@@ -368,6 +376,7 @@ class Laws(Block):
 
 
 class Reading(Block):
+    NEEDED = "text_field domain_field labels rejects shard_megabytes document_megabytes formats backend"
     text_field: TextField = key("The field of a record that holds the text.")
     domain_field: DomainField = key("The field that names a record's domain; `null`: domains have files of their own.")
     labels: Labels = key("Names of domains in the records, where they differ.")
@@ -384,6 +393,7 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 
 class Design(Block):
+    NEEDED = "count budget"
     count: Count = key("Mixtures, at most; one has a further seed where none has.")
     budget: Budget = key(
         "FLOPs of all of them, or per cent of the large run, where sizes are known.",
@@ -401,6 +411,7 @@ class DesignOfLosses(Design):
 
 
 class Search(Block):
+    NEEDED = "rounds of law least"
     rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
     of: Literal[1, 2] = key("Mixtures a round; the second is proposed by the other voice.")
     law: Law = key("The law that the runs correct.")
@@ -701,6 +712,7 @@ AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
 class Config(Block):
     """The whole config; its blocks of `x-...`, for anchors, are left out before it is read."""
 
+    NEEDED = "run models hardware ladder training mixtures laws corpus design search datasets"
     run: Some[str] = key(
         "The datasets that a plain `snakemake` builds.",
         "the datasets of the file given with `--configfile`, else of the folder's `config.yaml`, else `demo`",

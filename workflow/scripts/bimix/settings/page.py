@@ -12,7 +12,8 @@ HEAD = """# Every key of the config
 What each key means, its default, and what it may hold. Your file holds only what differs:
 
 - `workflow/defaults.yaml` lies beneath, then `config.yaml`, then each file given with `--configfile`,
-  then `--config`. Blocks are merged key by key; a list replaces a list.
+  then `--config`. Blocks are merged key by key; a list replaces a list, and of exclusive keys the later one the
+  earlier (`tokenizer/file` over `hub`). `null` takes a key or a block of an earlier file away.
 - `python workflow/scripts/check_config.py mine.yaml` reports all faults of a file at once, and runs nothing.
   Call it first for a stranger's config: Snakemake runs the code that a file of `--configfile` may hold under
   `__use_yte__`, before this workflow sees it.

@@ -1,5 +1,6 @@
 """A call's config made whole: over the workflow's own one, filled, checked and expanded."""
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from types import MappingProxyType
 from bimix.errors import InputError
 from bimix.plan.targets import wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.files import ConfigFile, listed, merged, over, place, read_config_file
+from bimix.settings.files import ConfigFile, listed, place, read_config_file, read_layer
+from bimix.settings.layers import command_line_layer, idle_nulls, merged, over, without_nulls
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -36,20 +38,25 @@ class Prepared:
     remarks: list[str]
 
 
-def prepare(config: dict, call: Call) -> Prepared:
-    """The merged config of a call as all rules read it. Errors (InputError): all of its faults."""
-    defaults = merged([call.home / "workflow/defaults.yaml"])
-    run_of_files(config, call.files, call.given_files, call.command_line)
-    config = over(defaults, config)
+def prepare(call: Call, config: dict | None = None) -> Prepared:
+    """The config of a call as all rules read it, of its files and command line, or in their place
+    the `config` that another Snakefile gives. Errors (InputError): all of its faults.
+    """
+    defaults = read_layer(call.home / "workflow/defaults.yaml")
+    layers = [*map(read_layer, call.files), command_line_layer(call.command_line)] if config is None else [config]
+    own = functools.reduce(over, layers, {})
+    run_of_files(own, call.files, call.given_files, call.command_line)
+    config, taken = without_nulls(functools.reduce(over, layers, defaults) | {"run": own["run"]})
     if not call.plans:
         config, filled = with_defaults(as_read(config), planning=False)
         return Prepared(expanded(config), filled, [])
     check_folder()
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
     ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line)
+    idle = [str(place(files, fault, call.command_line)) for fault in idle_nulls(taken, [defaults, *layers])]
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
-    return Prepared(config, ready.filled, [*ready.remarks, *filter(None, chosen)])
+    return Prepared(config, ready.filled, [*idle, *ready.remarks, *filter(None, chosen)])
 
 
 def settled(

@@ -1,0 +1,88 @@
+"""Layers of a config: what null takes away, and which of exclusive keys replaces the other."""
+
+from pathlib import Path
+
+import pytest
+from made_configs import ROOT
+
+from bimix.errors import InputError
+from bimix.settings.prepare import Call, Prepared, prepare
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def prepared(*texts: str, given: dict | None = None) -> Prepared:
+    """The config of files over the workflow's and --config; no dataset's files must be there."""
+    own = [Path(f"{number}.yaml") for number in range(len(texts))]
+    for path, text in zip(own, texts, strict=True):
+        path.write_text(text + "\n")
+    return prepare(Call(ROOT, f"{ROOT}/", [ROOT / "config.yaml", *own], len(own), given or {}, ["results/any"]))
+
+
+def pile(*texts: str) -> dict:
+    """The block `pile` over which each file puts a text."""
+    files = [f"datasets: {{pile: {text}}}" for text in texts]
+    return prepared(*files).config["datasets"]["pile"]
+
+
+def test_null_takes_a_key_or_a_block_of_an_earlier_layer_away() -> None:
+    whole = pile("{}")
+    assert {"downstream", "reweighting"} <= whole.keys() and "file" in whole["vectors"]
+    left = pile("{downstream: null, reweighting: {doge: null}, corpus: {labels: {GitHub: null}}}")
+    assert "downstream" not in left and left["corpus"]["labels"] == {}
+    assert left["reweighting"]["doge"]["steps"] == 200_000 != whole["reweighting"]["doge"]["steps"]
+    assert "file" not in pile("{vectors: null}")["vectors"]  # trained, for the mixture vne
+    search = "{search: {start: [baseline, uniform], rounds: 2}}"
+    assert "search" in pile(search) and "search" not in pile(search, "{search: null}")
+    # a block after a null is not put over what the null took away
+    again = pile("{reweighting: null}", "{reweighting: {model: 1M, reference: uniform}}")["reweighting"]
+    assert again["doge"] == left["reweighting"]["doge"] | {"steps": 1000} | again["doge"]
+
+
+def test_null_of_the_command_line_takes_away_and_a_name_of_the_users_too() -> None:
+    own = "models: {own: {shape: {layers: 1, width: 16, heads: 2}, launch: {nodes: 1, gpus: 8, threads: 8}}}"
+    config = prepared(own, given={"models": {"own": "null"}, "datasets": {"slimpajama": None}}).config
+    assert "own" not in config["models"] and "280M" in config["models"]
+    assert "slimpajama" not in config["datasets"] and "pile" in config["datasets"]
+
+
+def test_null_is_a_value_where_the_key_takes_it() -> None:
+    own = "{cut_characters: null, domain_field: null, train: {ArXiv: a, GitHub: b}, validation: {share: 0.1}}"
+    config = prepared(
+        "container: null\ncorpus: {domain_field: kind}\n"
+        f"datasets: {{pile: {{domains: [ArXiv, GitHub], published: null, corpus: {own}, tokenizer: {{revision: null}},"
+        " groups: {published: null}, held_out: null, compare: {mixtures: [baseline, uniform]}}}"
+    ).config
+    block = config["datasets"]["pile"]
+    assert config["container"] is None and block["tokenizer"]["revision"] is None
+    assert (block["corpus"]["cut_characters"], block["corpus"]["domain_field"]) == (None, None)
+
+
+def test_null_that_takes_nothing_away_is_remarked_at_its_line() -> None:
+    (remark,) = prepared("datasets:\n  pile:\n    search: null\n    downstream: null").remarks
+    assert remark.startswith("0.yaml:3: datasets/pile/search: ")
+
+
+def test_one_of_exclusive_keys_replaces_the_other_of_earlier_layers() -> None:
+    assert pile("{tokenizer: {file: own.json}}")["tokenizer"] == {"file": "own.json", "end_of_text": "<|endoftext|>"}
+    ways = "{tokenizer: {train: {vocabulary: 300, share: 1.0}}}", "{tokenizer: {hub: a/b, revision: v1}}"
+    assert pile(*ways)["tokenizer"].keys() == {"hub", "revision", "end_of_text"}
+    assert pile(*reversed(ways))["tokenizer"].keys() == {"train", "end_of_text"}  # the revision was of the hub
+    assert pile("{vectors: {train: {epochs: 1}}}")["vectors"] == {"train": {"epochs": 1}, "documents": 10_000}
+    kind = "{kind: files, packages: [numpy], suffixes: [.py], megabytes: 1}"
+    own = f"{{harvest: {{ArXiv: {kind}, GitHub: {kind}}}}}"
+    corpus = pile(
+        f"{{domains: [ArXiv, GitHub], published: null, groups: {{published: null}}, held_out: null,"
+        f" compare: {{mixtures: [baseline]}}, corpus: {own}}}"
+    )["corpus"]
+    assert corpus["harvest"].keys() == {"ArXiv", "GitHub"} and "train" not in corpus
+
+
+def test_two_exclusive_keys_of_one_layer_are_a_fault() -> None:
+    with pytest.raises(InputError, match=r"0\.yaml:1: datasets/pile/tokenizer: exactly one of train, file, hub"):
+        pile("{tokenizer: {file: own.json, hub: a/b}}")
+    with pytest.raises(InputError, match=r"--config: datasets/pile/tokenizer: exactly one"):
+        prepared(given={"datasets": {"pile": {"tokenizer": {"file": "own.json", "hub": "a/b"}}}})
