@@ -32,7 +32,7 @@ ROOMS = {
     "search": "mixtures observations transfer laws plan optimum judge",
     "exports": "corpus mixtures plan",
     "downstream": "corpus model training",
-    "results": "corpus mixtures observations transfer laws plan training optimum judge exports",
+    "results": "mixtures observations transfer laws plan training optimum judge exports",
     "settings": "mixtures observations laws plan training optimum exports",
 }
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number

@@ -27,7 +27,6 @@ import run_trainer
 import summarize_results
 from bimix.mixtures.mixture import Mixture
 from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
-from bimix.results.provenance import gather
 from bimix.results.verify import verify
 
 DOMAINS = ["code", "papers", "web"]
@@ -356,10 +355,6 @@ def export(own: Made, name: str = "m2") -> list[dict[str, float]]:
     return [{path.removeprefix("/data/"): weight for path, weight in one.items()} for one in read]
 
 
-def provenance(own: Made) -> dict:
-    return gather(own.results)
-
-
 def verified(own: Made) -> object:
     return verify(own.results)
 
@@ -369,7 +364,6 @@ CONSUMERS = {
     "comparison": comparison,
     "verdict": verdict,
     "export": export,
-    "provenance": provenance,
     "verify": verified,
 }
 FEATURES = {
@@ -420,16 +414,6 @@ def weights(*stages: list[float]) -> Callable[[list], None]:
     return check
 
 
-def origins(*runs: str, law: bool = True, **documents: object) -> Callable[[dict], None]:
-    def check(found: dict) -> None:
-        assert sorted(found["runs"]) == sorted(runs)
-        assert list(found["laws"]) == ["laws/small/transfer/all/coefficients.json"]
-        for name, document in documents.items():
-            assert found["mixtures"][name] == document
-
-    return check
-
-
 def sound(checked: int = 1, *unchecked: str) -> Callable[[object], None]:
     """No fault; so many laws were fitted again; what could not be checked is said."""
 
@@ -449,23 +433,13 @@ def at_epochs(found: dict[str, dict]) -> None:
     assert abs(found["m2"]["predicted_gain_percent"] - new) > 1e-3
 
 
-def kept_code(found: dict) -> None:
-    assert found["mixtures"]["transfer"]["code"] == near(0.3, abs=1e-6)
-
-
-def reused_files(found: dict) -> None:
-    (files,) = found["reused"]["all"].values()
-    assert [Path(file).name for file in files] == ["losses.parquet", "mixtures.parquet"]
-
-
 def reused_checked(found) -> None:
     sound()(found)
     assert found.checked["files of reused runs"] == 2
 
 
 M2 = dict(zip(DOMAINS, SHARES["m2"], strict=True))
-USUAL = {"export": weights(SHARES["m2"]), "provenance": origins(m2=M2), "verify": sound()}
-TRAINED = [f"runs/large/{name}" for name in ("m0", "m1", "m2")]
+USUAL = {"export": weights(SHARES["m2"]), "verify": sound()}
 EXPECTED = {
     "metrics": USUAL
     | {
@@ -484,14 +458,6 @@ EXPECTED = {
         "comparison": rows(found={"average_loss": 2.55, "difference_percent": -15.0}),
         "verdict": rows("found", found={"gain_percent": 15.0, "predicted_gain_percent": None}),
         "export": weights(SHARES["m3"], SHARES["m2"]),
-        "provenance": origins(
-            found={
-                "stages": [
-                    {"share": 0.75, "mixture": dict(zip(DOMAINS, SHARES["m3"], strict=True))},
-                    {"share": 0.25, "mixture": M2},
-                ]
-            }
-        ),
         "verify": sound(),
     },
     "seeds": USUAL
@@ -509,7 +475,6 @@ EXPECTED = {
         ),
         "comparison": rows(m1={"average_loss": 2 + 1 / STEP - 0.5}, m0={"average_loss": 2 + 1 / STEP - 0.3}),
         "verdict": rows("m1", m1={"gain_percent": 100 * 0.2 / 1.701}),
-        "provenance": origins(*TRAINED, m2=M2),
         "verify": sound(),
     },
     "validation_only": USUAL
@@ -539,14 +504,12 @@ EXPECTED = {
         "summary": has("made: transfer ", "gain over m0", "m2 2.7000"),
         "comparison": rows(m2={"average_loss": 2.7}),
         "verdict": rows("m2", m2={"gain_percent": 10.0}),
-        "provenance": kept_code,
     },
     "reuse": USUAL
     | {
         "summary": has("made: m2 ", "10.00 %"),
         "comparison": rows(m2={"average_loss": 2.7}),
         "verdict": rows("m2", m2={"gain_percent": 10.0}),
-        "provenance": reused_files,
         "verify": reused_checked,
     },
     "pools": USUAL
@@ -560,7 +523,6 @@ EXPECTED = {
         "summary": has("made: m2 ", "10.00 %", "The mixture found is round1, measured 2.7000."),
         "comparison": rows(m2={"average_loss": 2.7}, found={"average_loss": 2.7}, round1={"average_loss": 2.7}),
         "verdict": rows("m2", found={"gain_percent": 10.0}),
-        "provenance": origins(m2=M2, round1=M2, found=M2),
     },
     "observed": USUAL
     | {

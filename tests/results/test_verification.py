@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from tiny_run import SHAPE
 import fit_law
 import gather_losses
 import gather_mixtures
-import gather_provenance
 import index_tokens
 import measure_entropy
 import merge_counts
@@ -31,13 +29,10 @@ import verify_results
 from bimix.corpus.counts import NgramCounter
 from bimix.corpus.stream import write_pairs
 from bimix.digests import digest_file
-from bimix.errors import InputError
 from bimix.laws.document import digest_law
 from bimix.outputs import replacing, replacing_folder, write_json, write_table
-from bimix.results import provenance as results_provenance
 from bimix.settings.lock import hold
 from bimix.tables import read_table
-from bimix.training import provenance
 
 ROOT = Path(__file__).parents[2]
 RAW = b'{"text": "a bee"}\n'
@@ -388,32 +383,3 @@ def test_what_is_no_folder_of_results_is_refused_in_a_sentence(tmp_path: Path) -
     done = forked.run([sys.executable, str(ROOT / "workflow/scripts/verify_results.py"), str(tmp_path)])
     assert done.returncode == 1 and "is neither a dataset's folder of results nor that of a finished run" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_provenance_of_a_damaged_manifest_is_a_sentence(place: Path) -> None:
-    (place / "shards.jsonl").write_bytes(b'{"name": "part", "spl\xff')
-    with pytest.raises(InputError, match=r"shards\.jsonl, line 1: this is no shard"):
-        gather_provenance.main(["--folder", str(place), "--config-digest", "0", "--out", str(place / "p.json")])
-
-
-def test_provenance_names_what_the_results_were_made_of(place: Path) -> None:
-    gather_provenance.main(["--folder", str(place), "--config-digest", "0123", "--out", str(place / "provenance.json")])
-    found = json.loads((place / "provenance.json").read_text())
-    assert list(found) == re.findall(r"^    (\w+) ", results_provenance.__doc__, flags=re.MULTILINE)
-    assert found["dataset"] == "small" and found["config"] == "0123"
-    assert found["written_by"]["versions"]["torch"] == provenance.version("torch")
-    index = pl.read_parquet(place / "tokens/train.parquet")
-    shard = found["corpus"]["part"]
-    assert {domain: own["digest"] for domain, own in shard["train"].items()} == dict(
-        index.filter(pl.col("path").str.contains("/part/")).select("domain", "digest").iter_rows()
-    )
-    assert found["tokenizer"] == {"digest": digest_file(place / "tokenizer.json"), "source": None}
-    assert found["mixtures"] == MIXTURES
-    run = found["runs"]["runs/proxy/even"]
-    assert run["mixture"] == MIXTURES["even"] and len(run["attempts"]) == 1
-    assert run["files"]["losses.parquet"] == digest_file(place / "runs/proxy/even/losses.parquet")
-    assert len(found["runs"]) == 6
-    ((path, law),) = found["laws"].items()
-    assert law["digest"] == digest_file(place / path)
-    assert set(law["provenance"]) == {"commit", "clean", "versions", "digest"}
-    assert set(law["provenance"]["versions"]) == {"python", *provenance.FITTING}

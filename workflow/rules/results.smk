@@ -2,7 +2,7 @@
 # in bimix/plan/targets.py.
 #   all targets -> summary.txt, summary_details.txt, summary.html, recommended.json, explore.html
 #   a table that the report shows -> its page tables/{table}.html
-#   all that there is -> verify.txt, provenance.json, made on request
+#   all that there is -> verify.txt, made on request
 
 
 rule summarize_results:
@@ -128,27 +128,3 @@ rule verify_results:
         "../../envs/torch.yaml"
     shell:
         RUN + r"verify_results.py results/{wildcards.dataset:q} --out {output.text:q} 2>{log:q}"
-
-
-rule gather_provenance:
-    """Where the results come from: code, corpus, tokenizer, mixtures, runs and laws; made when it
-    is requested.
-    """
-    input:
-        summary="results/{dataset}/summary.txt",
-        code=script("gather_provenance", "results/provenance"),
-    output:
-        table="results/{dataset}/provenance.json",
-    log:
-        "results/{dataset}/logs/gather_provenance.log",
-    conda:
-        "../../envs/torch.yaml"
-    params:
-        config=lambda wildcards: digest([as_json("datasets/{dataset}")(wildcards)]),
-    shell:
-        RUN + r"""gather_provenance.py \
-            --folder results/{wildcards.dataset:q} \
-            --config-digest {params.config} \
-            --out {output.table:q} \
-            2>{log:q}
-        """

@@ -24,7 +24,7 @@ Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
-`results/provenance`, `results/watch`, `settings/complete`, `settings/files`,
+`results/watch`, `settings/complete`, `settings/files`,
 `settings/ladder`, `settings/lock`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
 `training/devices`, `training/rows`.

@@ -28,7 +28,7 @@ def origin(code: dict) -> list[str]:
     commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
     changed = ", with changes that are in no commit" if code["clean"] is False else ""
     versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
-    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: provenance.json, if requested.")
+    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: its run.json.")
 
 
 def proportions(
