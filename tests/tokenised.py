@@ -53,7 +53,7 @@ def train(folder: Path, records: list[dict], **changes: str) -> Path:
     settings |= {"held-out-characters": "20000", "fewer": "false"}
     settings |= {"vocabulary": "300", "end-of-text": END, "out": str(out)} | changes
     flags = [part for name, value in settings.items() for part in (f"--{name}", value)]
-    train_tokenizer.main([*flags, "--held-out"])
+    train_tokenizer.main(flags)
     return out
 
 

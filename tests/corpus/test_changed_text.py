@@ -12,10 +12,11 @@ import shutil
 import threading
 from pathlib import Path
 
+import polars as pl
 import pytest
 import yaml
 from checkout import jobs, link_checkout, said
-from mini_dataset import mini_config, texts
+from mini_dataset import WORDS, mini_config, texts
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
@@ -24,6 +25,7 @@ from bimix.corpus.sources import remote_version
 from bimix.digests import digest_file
 
 END = "<|endoftext|>"
+SPLITS = ("train", "validation")
 CONFIG = mini_config(20, 10, slim={})
 CONFIG["datasets"]["mini"] |= {"tokenizer": {"file": "words.json", "end_of_text": END}}
 CONFIG["datasets"]["mini"] |= {"mixture_files": {"plain": "mixture.json"}}
@@ -86,6 +88,55 @@ def test_text_and_tokenizers_under_an_old_time_are_read_again_and_copies_are_not
 
     write(tmp_path / "words.json", tokenizer("oven salt dough whisk pan tide wave gull mast"))
     assert "fetch_tokenizer" in call(tmp_path, "-n")
+
+
+@pytest.mark.slow
+def test_validation_text_and_rows_that_change_are_tokenised_and_the_tokenizer_is_kept(tmp_path: Path) -> None:
+    link_checkout(tmp_path)
+    config = mini_config(20, 10, slim={})
+    block = config["datasets"]["mini"] | {"mixture_files": {"plain": "mixture.json"}}
+    config["datasets"]["mini"] = block
+    block["corpus"]["validation"] = {domain: f"val_{domain}.jsonl" for domain in WORDS}
+    write(tmp_path / "mixture.json", '{"kitchen": 0.4, "sea": 0.6}')
+    for domain, words in WORDS.items():
+        (tmp_path / f"{domain}.jsonl").write_text(documents(words))
+        (tmp_path / f"val_{domain}.jsonl").write_text("".join(texts(words.split()[::-1])[:40]))
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
+    call(tmp_path)
+    with (tmp_path / "val_sea.jsonl").open("a") as more:
+        more.write(json.dumps({"text": "a whale and two gulls at the mast"}) + "\n")
+    planned = jobs(call(tmp_path, "-n"))
+    # both shards that train, as they leave validation documents out, and sea's validation shard
+    assert planned == {"hash_validation": 1, "tokenize_shard": 3, "index_tokens": 1}
+    block["sequence_length"] = 32
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
+    assert jobs(call(tmp_path, "-n")) == planned | {"tokenize_shard": 4}
+    call(tmp_path)
+    index = pl.concat(pl.read_parquet(tmp_path / f"results/mini/tokens/{split}.parquet") for split in SPLITS)
+    assert set(index["tokens"] // index["rows"]) == {32}
+    assert index.filter(pl.col("path").str.contains("validation.sea"))["documents"].to_list() == [41]
+    assert "Nothing to be done" in call(tmp_path, "-n")
+
+
+@pytest.mark.slow
+def test_a_harvest_that_changes_with_the_share_held_out_is_split_again(tmp_path: Path) -> None:
+    link_checkout(tmp_path)
+    config = mini_config(20, 10, slim={})
+    block = config["datasets"]["mini"] | {"mixture_files": {"plain": "mixture.json"}}
+    config["datasets"]["mini"] = block
+    write(tmp_path / "mixture.json", '{"kitchen": 0.4, "sea": 0.6}')
+    named = {"kitchen": "click", "sea": "jinja2"}
+    kind = {"kind": "files", "suffixes": [".py"], "megabytes": 0.05}
+    block["corpus"]["harvest"] = {domain: kind | {"packages": [package]} for domain, package in named.items()}
+    block["corpus"]["held_out_characters"] = 500
+    del block["corpus"]["train"]
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
+    call(tmp_path)
+    block["corpus"]["harvest"]["sea"] = block["corpus"]["harvest"]["sea"] | {"megabytes": 0.06}
+    block["corpus"]["validation"]["share"] = 0.1
+    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
+    planned = {"collect_text": 1, "train_tokenizer": 1, "tokenize_shard": 2, "index_tokens": 1}
+    assert jobs(call(tmp_path, "-n")) == planned
 
 
 class Tagged(http.server.SimpleHTTPRequestHandler):

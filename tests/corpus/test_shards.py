@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,18 @@ def test_domain_without_rows_is_told(tmp_path, tokenizer):
     refused(r"Domain 'Gutenberg \(PG-19\)' has no train text", build_index, tmp_path, ["Gutenberg (PG-19)", "c"])
     tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
     refused(r"The \d validation documents of domain 'c' do not fill one row", build_index, tmp_path, ["c"])
+
+
+def test_rows_of_two_lengths_are_refused(tmp_path: Path, tokenizer: Path) -> None:
+    file = write_records(tmp_path / "raw.jsonl", [{"text": f"text {number} " * 9} for number in range(60)])
+    settings = {"domains": "c", "domain-field": "null"}
+    tokenize(tmp_path, [file], tokenizer, **settings)
+    for split in ("train", "validation"):
+        shutil.move(tmp_path / split / "s", tmp_path / split / "older")
+    tokenize(tmp_path, [file], tokenizer, **settings, **{"sequence-length": "32"})
+    shards = [Shard(name, "hash", "c", (str(file),)) for name in ("older", "s")]
+    (tmp_path / "shards.jsonl").write_text(write_shards(shards))
+    refused("of 16 tokens in .*/older and of 32 tokens in .*/s; delete", build_index, tmp_path, ["c"])
 
 
 TEXTS = [f"text {number % 900}" for number in range(1000)]  # a hundred stand there twice

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import tokenised
 from refusals import refused
-from tokenised import END, NEOX, tokenize
+from tokenised import END, NEOX, tokenize, write_records
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 import count_bytes
@@ -18,6 +18,7 @@ import index_tokens
 from bimix.corpus.documents import hash_text, is_within, split_document
 from bimix.corpus.encoders import byte_lengths, reference_encoder
 from bimix.corpus.permutation import permute
+from bimix.corpus.shards import Shard, write_shards
 from bimix.corpus.stream import ROWS_KEY
 from bimix.digests import digest_file
 from bimix.errors import InputError
@@ -43,6 +44,18 @@ def test_validation_documents_are_not_read(tmp_path):
     kept = [text for text in texts if not is_within(hash_text(text)[:8], 0.5)]
     assert 0 < len(kept) < len(texts)
     assert train(tmp_path, texts).read_bytes() == train(tmp_path, kept).read_bytes()
+
+
+def test_documents_of_validation_files_are_not_read(tmp_path):
+    texts = [f"{word} number {number}" for word in ("some", "other") for number in range(300)]
+    shards = []
+    for split, own in (("train", texts), ("validation", texts[9:500])):
+        file = write_records(tmp_path / f"{split}.jsonl", [{"text": text} for text in own])
+        shards.append(Shard(split, split, None, (str(file),)))
+    (tmp_path / "both.jsonl").write_text(write_shards(shards))
+    kept = train(tmp_path, texts[:9] + texts[500:], **{"validation-share": "0"}).read_bytes()
+    changes = {"validation-share": "0", "shards": str(tmp_path / "both.jsonl")}
+    assert train(tmp_path, [], **changes).read_bytes() == kept
 
 
 def test_too_little_text_is_told(tmp_path):

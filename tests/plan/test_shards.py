@@ -13,7 +13,7 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, tokenizer_hashes, versions_of
+from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, versions_of
 
 CONFIG = {
     "datasets": {
@@ -66,7 +66,6 @@ def test_validation_is_a_share_or_files(config: dict) -> None:
         config["datasets"]["own"]["corpus"]["validation"] = validation
         own = Dataset(config, "own")
         assert held_by_hash(own) == by_hash
-        assert tokenizer_hashes(own) == ([] if by_hash else ["results/own/held_out.hashes"])
 
 
 def test_splits_by_hash_share_their_shards(config: dict) -> None:
@@ -133,7 +132,6 @@ def test_domains_that_are_only_measured_have_validation_shards_and_are_left_out_
             trains = shard.split != "validation"
             assert shards.hashes(name) == (["results/own/held_out.hashes"] if trains else [])
             assert not trains or shards.domains(name) == ["a", "b"]
-        assert tokenizer_hashes(shards.dataset) == ["results/own/held_out.hashes"]
 
 
 def test_domains_in_another_order_are_the_same_shards(config: dict) -> None:

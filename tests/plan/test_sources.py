@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 from bimix.laws.table import LAWS
-from bimix.plan.budget import search_flags, search_plan, searched_with
+from bimix.plan.budget import search_flags, search_prices, searched_with
 from bimix.plan.dataset import Dataset, Fit
 from bimix.plan.sources import (
     SOURCES,
@@ -182,18 +182,18 @@ def test_who_makes_them_and_with_which_runs(block: dict) -> None:
     refused("no mixture 'found'", own.source, "found")
 
 
-def test_a_budget_of_flops_is_read_from_the_plan_of_costs(block: dict) -> None:
-    """All rounds are planned, and each reads what a run costs; a budget of runs needs no plan."""
+def test_a_budget_of_flops_reads_what_runs_cost(block: dict) -> None:
+    """All rounds are planned, and each reads what a run costs; a budget of runs needs no prices."""
     block |= {"optimum": {"model": "proxy"}, "compare": {"model": "large"}}
     own = dataset_of(block)
-    assert search_plan(own) == search_flags(own) == []
+    assert search_prices(own) == search_flags(own) == []
     for budget in ("5%", 2e18):
         block["search"]["budget"] = budget
-        assert len(rounds(block)) == 3 and search_plan(own) == ["results/d/plan.csv"]
+        assert len(rounds(block)) == 3 and search_prices(own) == ["results/d/search/prices.csv"]
         assert search_flags(own) == ["--budget", str(budget), "--large", "large", "--offered", "proxy"]
     for budget in (5.0, "5", "5.0"):  # quoted, it is the same number of runs
         block["search"]["budget"] = budget
-        assert search_plan(own) == [] and len(rounds(block)) == 2
+        assert search_prices(own) == [] and len(rounds(block)) == 2
 
 
 # What a wildcard may be

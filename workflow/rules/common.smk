@@ -15,7 +15,7 @@ from bimix.plan import budget, inputs, sources
 from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, open_shards, reading
-from bimix.plan.shards import task_versions, tokenizer_hashes, versions_of
+from bimix.plan.shards import task_versions, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
 

@@ -1,6 +1,6 @@
 # Costs: of the trainings before any is started, and of each method next to what its mixture is
 # worth.
-#   recipes, models, hardware of the config -> plan.csv
+#   recipes, models, hardware of the config -> plan.csv, search/prices.csv
 #   losses/{model}/methods.parquet, reports of the searches
 #       -> tables/verdict.csv, figures/verdict.svg
 # Nothing of this is made unless it is requested.
@@ -44,6 +44,29 @@ rule plan_runs:
             --out {output.plan:q} \
             2>{log:q}
         """
+
+
+use rule plan_runs as price_search with:
+    # What a run of each model costs, for a search with a budget in FLOPs. The plan is no input of its
+    # rounds, as it changes when runs end; nor an `ancient` one: Snakemake looks at no setting of jobs
+    # behind one that must run, so that rounds would keep the settings they had.
+    input:
+        tokenizer=branch(
+            setting("tokenizer/train", default={}),
+            then=[],
+            otherwise="results/{dataset}/tokenizer.json",
+        ),
+    output:
+        plan="results/{dataset}/search/prices.csv",
+    log:
+        "results/{dataset}/logs/price_search.log",
+    wildcard_constraints:
+        dataset=datasets_with("search"),
+    params:
+        runs=as_json(planned(budget.priced_runs)),
+        models=uncompared(as_json("models")),  # launching changes no FLOPs
+        hardware=uncompared(as_json("hardware")),
+        sizes=as_json(planned(budget.priced_sizes)),
 
 
 rule judge_methods:

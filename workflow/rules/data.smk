@@ -37,8 +37,9 @@ rule train_tokenizer:
     runs before it.
     """
     input:
-        files=ancient(planned(lambda shards: shards.made_inputs("train"))),
-        held_out=ancient(planned(tokenizer_hashes)),
+        # No hashes of validation documents, not as `ancient` ones either: Snakemake looks at no
+        # setting of jobs behind one that must run, so that shards would keep the text they had.
+        files=planned(lambda shards: shards.made_inputs("train", "validation")),
     output:
         "results/{dataset}/tokenizer.json",
     log:
@@ -67,7 +68,6 @@ rule train_tokenizer:
             --reading {params.reading:q} \
             --validation-share {params.validation_share:q} \
             --held-out-characters {params.held_out_characters:q} \
-            --held-out {input.held_out:q} \
             --share {params.share:q} \
             --vocabulary {params.vocabulary:q} \
             --fewer {params.fewer:q} \

@@ -1,6 +1,6 @@
 # Search: mixtures that are run one after the other, each proposed by all runs before it; and which
 # runs are most informative.
-#   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv
+#   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv, prices.csv
 #       -> search/{model}/{n + 1}/next.csv -> mixtures/round{n + 1}.json, trained on like any other
 #   losses/{model}/search.parquet, search/{model}/{n}/report.json
 #       -> search/{model}/found.json -> mixtures/found.json; rounds.csv, answer.txt
@@ -22,7 +22,7 @@ rule propose_round:
         reference=planned(inputs.objective_reference),
         asked=planned(inputs.asked_size),
         reports=planned(lambda dataset, model, round: inputs.round_reports(dataset, model, range(1, int(round)))),
-        plan=ancient(planned(budget.search_plan)),  # made again as runs end, which changes no cost
+        prices=planned(budget.search_prices),
     output:
         table="results/{dataset}/search/{model}/{round}/next.csv",
         report="results/{dataset}/search/{model}/{round}/report.json",
@@ -38,7 +38,7 @@ rule propose_round:
         budget=planned(budget.search_flags),
     shell:
         RUN + r"propose_round.py " + (SEARCH_FLAGS) + r"""--count {params.of} \
-            --models {input.plan:q} \
+            --models {input.prices:q} \
             {params.budget:q} \
             --round {wildcards.round} \
             --reports {input.reports:q} \

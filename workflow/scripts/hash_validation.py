@@ -7,8 +7,8 @@ sorted, one after the other
 import sys
 from pathlib import Path
 
-from bimix.corpus.documents import Reader, hash_text, reading_parser
-from bimix.corpus.shards import read_shards
+from bimix.corpus.documents import held_out_keys, reading_parser
+from bimix.corpus.shards import read_shards, validation_files
 from bimix.errors import run
 from bimix.outputs import replacing
 
@@ -19,16 +19,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     with options.shards.open(encoding="utf-8") as lines:
-        shards = [shard for shard in read_shards(lines).values() if shard.split == "validation"]
-    reader = Reader(options.reading)
-    keys = {
-        hash_text(part)
-        for shard in shards
-        for path in shard.files
-        for text, _ in reader.read(path)
-        for part in (text, *options.reading.pieces(text))
-    }
-    reader.rejects.check()
+        files = validation_files(read_shards(lines).values())
+    keys = held_out_keys(options.reading, files)
     with replacing(options.out) as temporary:
         temporary.write_bytes(b"".join(sorted(keys)))
 

@@ -58,13 +58,17 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read_reports(folder: Path, shards: Iterable[str]) -> pl.DataFrame:
-    """Index of one split, sorted by domain and path."""
-    entries = []
+    """Index of one split, sorted by domain and path. Errors: rows of several lengths."""
+    entries, lengths = [], {}
     for shard in shards:
         report = json.loads(check(folder / shard / "report.json").read_text(encoding="utf-8"))
+        lengths[report["sequence_length"]] = folder / shard
         for domain, found in report["domains"].items():
             entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
             entries.append(entry | {name: found[name] for name in COPIED})
+    if len(lengths) > 1:
+        said = " and ".join(f"of {length} tokens in {path}" for length, path in sorted(lengths.items()))
+        raise InputError(f"Rows have several lengths: {said}; delete the older folder and call Snakemake again.")
     return pl.DataFrame(entries, schema=SCHEMA).sort("domain", "path")
 
 

@@ -1,4 +1,5 @@
-"""Train a byte-level BPE tokenizer on the training documents of a corpus.
+"""Train a byte-level BPE tokenizer on the training documents of a corpus; those of validation files
+are left out by their hash.
 
 manifest of the shards and their raw files -> tokenizer.json, in which the end of text has id 0
 """
@@ -9,9 +10,9 @@ from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from bimix.corpus.documents import Reader, is_within, reading_parser, split_hashes
+from bimix.corpus.documents import Reader, held_out_keys, is_within, reading_parser
 from bimix.corpus.encoders import set_threads
-from bimix.corpus.shards import longest_of, read_shards
+from bimix.corpus.shards import longest_of, read_shards, validation_files
 from bimix.corpus.stream import Division
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
@@ -22,7 +23,6 @@ def main(argv: list[str] | None = None) -> None:
     add = parser.add_argument
     add("--validation-share", type=float, required=True, help="share held out by hash: not read here")
     add("--held-out-characters", type=json.loads, required=True, help="of a longer document the end may be, JSON")
-    add("--held-out", type=Path, nargs="*", required=True, help="hashes of validation documents: not read either")
     add("--share", type=float, required=True, help="share of the other documents to train on, by hash")
     add("--vocabulary", type=int, required=True, help="number of tokens")
     add("--fewer", type=json.loads, required=True, help="JSON: whether fewer are taken where the text yields no more")
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    keys = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
+    keys = held_out_keys(options.reading, validation_files(shards))
     texts = (
         piece.text
         for shard in shards

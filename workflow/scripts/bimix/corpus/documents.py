@@ -3,7 +3,7 @@
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +107,17 @@ class Reader:
         if not text:
             raise Rejected(EMPTY, "the text is empty")
         return text, domain
+
+
+def held_out_keys(reading: Reading, paths: Iterable[str]) -> frozenset[bytes]:
+    """Hashes of the documents of validation files and of their pieces, which never train. Errors:
+    of `Reader`.
+    """
+    reader = Reader(reading)
+    texts = (text for path in paths for text, _ in reader.read(path))
+    keys = frozenset(hash_text(part) for text in texts for part in (text, *reading.pieces(text)))
+    reader.rejects.check()
+    return keys
 
 
 def lookup_field(record: object, name: str) -> object:

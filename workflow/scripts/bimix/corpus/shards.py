@@ -89,6 +89,11 @@ def read_shards(lines: Iterable[str], manifest: str = "shards.jsonl") -> dict[st
     return found
 
 
+def validation_files(shards: Iterable[Shard]) -> list[str]:
+    """The files whose documents never train."""
+    return [path for shard in shards if shard.split == "validation" for path in shard.files]
+
+
 def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
     """{path: bytes, digest and stamp} of the local raw files that were tokenised."""
     found = {}

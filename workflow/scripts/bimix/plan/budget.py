@@ -194,14 +194,27 @@ def design_models(dataset: Dataset) -> list[str]:
     return ([named] if named else []) if dataset.observed else [f"{dataset.folder}/plan.csv"]
 
 
-def search_plan(dataset: Dataset) -> list[str]:
-    """The table of costs, for a search with a budget in FLOPs."""
+def search_prices(dataset: Dataset) -> list[str]:
+    """The table of what runs cost, for a search with a budget in FLOPs."""
     budget = dataset.block["search"].get("budget")
-    return [] if budget is None or runs_of(budget) is not None else [f"{dataset.folder}/plan.csv"]
+    return [] if budget is None or runs_of(budget) is not None else [f"{dataset.folder}/search/prices.csv"]
+
+
+def priced_runs(dataset: Dataset) -> list[PlannedRuns]:
+    """A row without runs of each model that a search looks up: the proxies and the large one."""
+    recipes = dataset.block["training"]
+    models = dict.fromkeys([*dataset.proxies, dataset.large])
+    return [PlannedRuns("search", "pretraining", one, recipes[one], 0, 0, 0) for one in models]
+
+
+def priced_sizes(dataset: Dataset) -> dict[str, object]:
+    """What decides the parameters of these models."""
+    models = {row.model: dataset.config["models"][row.model] for row in priced_runs(dataset)}
+    return {name: own.get("shape", own.get("parameters")) for name, own in models.items()}
 
 
 def search_flags(dataset: Dataset) -> list[str]:
     """Flags of a budget in FLOPs: with the proxies and the large run."""
-    if not search_plan(dataset):
+    if not search_prices(dataset):
         return []
     return ["--budget", str(dataset.block["search"]["budget"]), "--large", dataset.large, "--offered", *dataset.proxies]

@@ -50,11 +50,11 @@ class Shards:
         """Inputs of a job that reads all documents of a split."""
         return self.local_files(path for shard in self.of(split) for path in shard.files)
 
-    def made_inputs(self, split: str) -> list[str]:
+    def made_inputs(self, *splits: str) -> list[str]:
         """The files among `inputs` that jobs make. The tokenizer's rule needs no others: for each
         shard Snakemake searches its inputs, which took half the time of planning 10,000 shards.
         """
-        return [path for path in self.inputs(split) if is_made(self.dataset, path)]
+        return [path for split in splits for path in self.inputs(split) if is_made(self.dataset, path)]
 
     def digest(self, split: str) -> str:
         """The digest of the names and versions of all files of a split."""
@@ -151,12 +151,6 @@ def held_by_hash(dataset: Dataset) -> bool:
     validation = dataset.block["corpus"]["validation"]
     # a block of paths may have a domain called share
     return isinstance(validation, dict) and isinstance(validation.get("share"), float)
-
-
-def tokenizer_hashes(dataset: Dataset) -> list[str]:
-    """Hashes that the tokenizer must leave out; none where a share is held out by hash."""
-    published = not held_by_hash(dataset) or dataset.only_measured
-    return [f"{dataset.folder}/held_out.hashes"] if published else []
 
 
 def held_out_length(dataset: Dataset) -> str:
