@@ -6,6 +6,7 @@ import pytest
 from made_configs import ROOT
 
 from bimix.errors import InputError
+from bimix.settings.layers import over
 from bimix.settings.prepare import Call, Prepared, prepare
 
 
@@ -86,3 +87,12 @@ def test_two_exclusive_keys_of_one_layer_are_a_fault() -> None:
         pile("{tokenizer: {file: own.json, hub: a/b}}")
     with pytest.raises(InputError, match=r"--config: datasets/pile/tokenizer: exactly one"):
         prepared(given={"datasets": {"pile": {"tokenizer": {"file": "own.json", "hub": "a/b"}}}})
+
+
+def test_neither_layer_changes() -> None:
+    defaults, own = {"a": {"b": 1, "c": [1]}, "d": 2}, {"a": {"b": 3, "e": {"f": 4}}}
+    both = over(defaults, own)
+    assert both == {"a": {"b": 3, "c": [1], "e": {"f": 4}}, "d": 2}
+    both["a"]["e"]["f"] = both["a"]["b"] = 5
+    both["a"]["c"].append(2)
+    assert own == {"a": {"b": 3, "e": {"f": 4}}} and defaults["a"] == {"b": 1, "c": [1]}  # neither changes

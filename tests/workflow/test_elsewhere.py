@@ -157,7 +157,7 @@ def test_every_rule_finds_its_scripts_from_any_folder_and_keeps_what_they_say() 
     assert found > 50
 
 
-def test_files_of_the_config_are_named_from_the_working_folder_and_merged(tmp_path, monkeypatch) -> None:
+def test_files_of_the_config_are_named_from_the_working_folder(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").touch()
     given = [tmp_path / "a/my.yaml", "/other/your.yaml"]
@@ -166,9 +166,3 @@ def test_files_of_the_config_are_named_from_the_working_folder_and_merged(tmp_pa
     Path("{code}").mkdir()
     with pytest.raises(InputError, match="braces"):  # which Snakemake would read
         settings_files.prefix(tmp_path / "{code}", tmp_path)
-    defaults, own = {"a": {"b": 1, "c": [1]}, "d": 2}, {"a": {"b": 3, "e": {"f": 4}}}
-    both = settings_files.over(defaults, own)
-    assert both == {"a": {"b": 3, "c": [1], "e": {"f": 4}}, "d": 2}
-    both["a"]["e"]["f"] = both["a"]["b"] = 5
-    both["a"]["c"].append(2)
-    assert own == {"a": {"b": 3, "e": {"f": 4}}} and defaults["a"] == {"b": 1, "c": [1]}  # neither changes
