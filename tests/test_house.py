@@ -43,6 +43,7 @@ DROPPED: dict[str, str] = {
     "--stage": "a law reads one mixture",
     "bimix allocate": "call `bimix optimise` with --parameters",
     "bimix pareto": "call `bimix optimise` twice",
+    "datasets/*/optimum/objective/marginals": "bound the shares",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",
 }

@@ -242,11 +242,6 @@ def carry(folder: Path) -> Made:
     return made(folder, ends, objective=asked)
 
 
-def marginals(folder: Path) -> Made:
-    """Code is kept at 0.3, of which the optimum has more otherwise."""
-    return made(folder, PLAIN_ENDS, objective={"marginals": {"c*": 0.3}})
-
-
 def reuse(folder: Path) -> Made:
     """The law's runs are m0 to m2 and, of a corpus without papers, m3 to m5, which lack its loss
     and are called otherwise.
@@ -375,7 +370,6 @@ FEATURES = {
     "validation_only": validation_only,
     "objective": objective,
     "carry": carry,
-    "marginals": marginals,
     "reuse": reuse,
     "pools": pools,
     "search": search,
@@ -498,12 +492,6 @@ EXPECTED = {
         "summary": has("made: transfer ", "no loss more than 5 % above m0's: transfer held"),
         "comparison": rows(transfer={"broken": ""}, m1={"broken": "code 4.8 %, papers 4.8 %, web 4.8 %"}),
         "verdict": rows("transfer", transfer={"broken": ""}, m2={"broken": ""}),
-    },
-    "marginals": USUAL
-    | {
-        "summary": has("made: transfer ", "gain over m0", "m2 2.7000"),
-        "comparison": rows(m2={"average_loss": 2.7}),
-        "verdict": rows("m2", m2={"gain_percent": 10.0}),
     },
     "reuse": USUAL
     | {

@@ -114,11 +114,9 @@ def test_who_breaks_the_objective_is_behind_all_that_hold_it() -> None:
 def test_a_mixture_that_the_bounds_or_epochs_forbid_is_outside() -> None:
     """One path for `bimix solve` and the summary."""
     mixtures = {"even": {"a": 0.5, "b": 0.5}, "much": {"a": 0.8, "b": 0.2}}
-    limits = argparse.Namespace(lower=None, upper='{"a": 0.7}', max_epochs=None, objective=None)
+    limits = argparse.Namespace(lower=None, upper='{"a": 0.7}', max_epochs=None)
     assert outside(mixtures, limits, None, None) == ["much"]
-    limits = argparse.Namespace(lower='{"b": 0.3}', upper=None, max_epochs=4.0, objective="weighted")
+    limits = argparse.Namespace(lower='{"b": 0.3}', upper=None, max_epochs=4.0)
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e6) == ["much"]
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, 1e7) == ["even", "much"]  # of `a` 5 and 8 epochs
     assert outside(mixtures, limits, {"a": 1e6, "b": 1e9}, None) == ["much"], "epochs are not known"
-    limits = argparse.Namespace(lower=None, upper=None, max_epochs=None, objective='{"marginals": {"a*": 0.4999}}')
-    assert outside(mixtures, limits, None, None) == ["much"], "0.5 is 0.4999 in a rounded table"

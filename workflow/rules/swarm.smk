@@ -25,7 +25,6 @@ rule sample_mixtures:
         names=setting("groups/swarm"),
         seed=setting("swarm/seed"),
         strengths=setting("strengths", default=()),
-        objective=bound("objective"),
         pool_share=planned(lambda dataset: inputs.pool_share(dataset, "swarm")),
     shell:
         RUN + r"""sample_mixtures.py \
@@ -33,7 +32,6 @@ rule sample_mixtures:
             --names {params.names:q} \
             --seed {params.seed} \
             --strengths {params.strengths} \
-            --objective {params.objective:q} \
             --tokens {input.tokens:q} \
             --pool-share {params.pool_share} \
             --out {output.table:q} \

@@ -13,11 +13,9 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.mixtures import draws
-from bimix.mixtures.marginals import raked, rows_of
 from bimix.mixtures.mixture import as_mixture, read_proportions
 from bimix.mixtures.pools import add_pools, with_pools
 from bimix.optimum.flags import add_flags, strengths_of
-from bimix.optimum.objective import objective_block
 from bimix.outputs import write_table
 
 
@@ -27,7 +25,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="+", required=True, help="of the mixtures; the first is number 1")
     parser.add_argument("--seed", type=int, required=True, help="of the draws")
     add_flags(parser, "strengths")
-    parser.add_argument("--objective", default="weighted", help="JSON, whose marginals the draws keep")
     add_pools(parser)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
@@ -39,8 +36,6 @@ def main(argv: list[str] | None = None) -> None:
     numbers = range(1, len(options.names) + 1)
     drawn = [as_mixture(domains, draws.mixture(tokens, options.seed, number, between)) for number in numbers]
     drawn = np.concatenate([mixture.over(domains) for mixture in drawn])
-    if marginals := objective_block(options.objective).get("marginals"):
-        drawn = raked(drawn, *rows_of(marginals, domains))
     draws.check_drawn(options.names, domains, drawn)
     columns = {
         "mixture": np.repeat(options.names, len(domains)),

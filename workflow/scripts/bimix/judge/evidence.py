@@ -17,10 +17,8 @@ from bimix.judge.comparison import Comparison, compared
 from bimix.judge.measured import Criterion, Runs, evaluated, measured
 from bimix.judge.noise import Known, levels, within
 from bimix.judge.verdict import Promise
-from bimix.mixtures.marginals import missed, rows_of
 from bimix.mixtures.mixture import farthest
 from bimix.optimum.flags import limits_of
-from bimix.optimum.objective import objective_block
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
 
@@ -127,18 +125,14 @@ def outside(
     tokens: Mapping[str, float] | None,
     run_tokens: float | None,
 ) -> list[str]:
-    """The mixtures beyond an optimum's bounds by more than ROUNDED, or off its marginals."""
+    """The mixtures beyond an optimum's bounds by more than ROUNDED."""
     lower, upper = limits_of(options)
     for name, there in (tokens or {}).items() if options.max_epochs is not None and run_tokens else ():
         upper[name] = min(upper.get(name, 1.0), options.max_epochs * there / run_tokens)
-    domains = list(dict.fromkeys(domain for shares in mixtures.values() for domain in shares))
-    marginals = objective_block(options.objective).get("marginals") if options.objective else None
-    kept = rows_of(marginals, domains) if marginals else None
     return [
         name
         for name, shares in mixtures.items()
-        if (kept and missed(np.array([shares.get(domain, 0.0) for domain in domains]), *kept))
-        or any(shares.get(domain, 0.0) < low - ROUNDED for domain, low in lower.items())
+        if any(shares.get(domain, 0.0) < low - ROUNDED for domain, low in lower.items())
         or any(shares.get(domain, 0.0) > high + ROUNDED for domain, high in upper.items())
     ]
 

@@ -11,7 +11,6 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
-from bimix.mixtures.marginals import missed, rows_of
 from bimix.optimum.objective import Objective
 from bimix.optimum.solve import Program
 
@@ -43,7 +42,6 @@ class Goal:
         # The parts of minimax, or the constraints
         self.parts = list(self.groups) or list(self.held)
         self.rows = self._rows()
-        self.kept = rows_of(objective.marginals, fitted["domains"]) if objective.marginals else None
         if self.convex:
             # The objective of a law's optimum may differ from its loss by a constant.
             centre = np.full(len(fitted["domains"]), 1 / len(fitted["domains"]))
@@ -87,11 +85,6 @@ class Goal:
                 row[column] = 1 / (len(members) * self.before[column])
         return rows
 
-    @property
-    def bounded(self) -> bool:
-        """Whether there are constraints besides the bounds."""
-        return bool(self.held) or self.kept is not None
-
     def value(self, shares: np.ndarray) -> np.ndarray:
         """The objective (...) at mixtures (..., m)."""
         return self.combined(self.predicted(shares))
@@ -104,15 +97,9 @@ class Goal:
         """Relative excess (..., p) of constrained losses over their limits at mixtures (..., m)."""
         return self.predicted(shares) @ self.rows.T - 1 if self.held else np.zeros((*np.shape(shares)[:-1], 0))
 
-    def off(self, shares: np.ndarray) -> np.ndarray:
-        """The deviation (...) of mixtures (..., m) from the marginals, as shares; 0 without any."""
-        if self.kept is None:
-            return np.zeros(np.shape(shares)[:-1])
-        return missed(shares, *self.kept)
-
     def holds(self, shares: np.ndarray) -> bool:
         """Whether a mixture (m,) satisfies all constraints, as predicted by the law."""
-        return bool((self.excess(shares) <= HELD).all() and self.off(shares) <= HELD)
+        return bool((self.excess(shares) <= HELD).all())
 
     def program(self, only_feasible: bool = False) -> Program:
         """The convex program; `only_feasible`: minimise the largest violation of a constraint."""
@@ -124,7 +111,7 @@ class Goal:
             losses, slopes = self.at(r)
             return weights @ losses, weights @ slopes, self.rows @ losses - less, self.rows @ slopes
 
-        return Program(at, worst, self.kept)
+        return Program(at, worst)
 
 
 def _minimised(fitted: dict, step: int, name: str) -> Callable:

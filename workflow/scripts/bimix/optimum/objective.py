@@ -51,7 +51,6 @@ TYPES = {
         "a number, or a list of numbers that may begin with auto",
     ),
     "confidence": AMOUNT,
-    "marginals": AMOUNTS,
 }
 
 
@@ -76,12 +75,11 @@ class Objective:
     carry: float = 1.0  # by how much log effects grow from the runs to the model that the bound is for
     vocabulary: float | None = None
     confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
-    marginals: Mapping[str, float] = field(default_factory=dict)  # {pattern of domains: their share together}
 
     @property
     def plain(self) -> bool:
         """Whether it is a weighted average without constraints."""
-        return self.kind == "weighted" and not self.marginals
+        return self.kind == "weighted"
 
     def limits(self, fitted: dict, names: Sequence[str]) -> np.ndarray:
         """Allowed ratios (d,) to the reference's losses; 1, which the reference satisfies, where
@@ -182,7 +180,6 @@ def objective_of(
         carry=1.0 if foretold else growth(carry),
         vocabulary=float(carry[1]) if foretold else None,
         confidence=block.get("confidence", CONFIDENCE),
-        marginals=block.get("marginals", {}),
     )
 
 

@@ -94,15 +94,11 @@ def best(
         if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
-    program, average = goal.program(), goal.average
+    program = goal.program()
     if law.trust:  # its penalty is in nats, minimax in losses of the reference
         trust = law.trust / (goal.before @ goal.weights if goal.groups else 1.0), _centre(fitted, tokens)
-        program, average = program._replace(at=trusting(program.at, *trust)), trusting(average, *trust)
-    if goal.parts:
-        found = solve(program, lower, upper, _feasible(goal, lower, upper) if goal.held else None)
-    else:  # marginals alone
-        shares = minimum(average, lower, upper, goal.kept)
-        found = certified(program, shares, None, lower, upper)
+        program = program._replace(at=trusting(program.at, *trust))
+    found = solve(program, lower, upper, _feasible(goal, lower, upper) if goal.held else None)
     if not found.gap <= UNSOLVED * abs(found.value) or found.violation > HELD:
         raise InputError(
             f"no optimum was found: the best mixture may be worse than another by {found.gap:.3g} and misses its constraints"
@@ -116,13 +112,9 @@ def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
     if LAWS[fitted["law"]].optimum == "searched" and not objective.plain:
         raise InputError(
             f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
-            f" convex law or regmix for the objective {objective.kind}{' with marginals' if objective.marginals else ''}."
+            f" convex law or regmix for the objective {objective.kind}."
         )
     goal = Goal(fitted, step, objective)
-    if goal.kept is not None and not goal.convex:
-        raise InputError(
-            f"the law {fitted['law']} simulates mixtures, of which none keeps marginals: take a convex law, such as transfer."
-        )
     turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
     if turned:
         raise InputError(
@@ -209,7 +201,7 @@ def _cannot(objective: Objective, blame: list[str], miss: float) -> str:
     return (
         f"the objective needs {wanted}, and {', '.join(blame)} cannot be held"
         f" {'together' if len(blame) > 1 else 'within the bounds'}: the best mixture misses by {miss:.3g}; raise the margin,"
-        f" or widen the bounds (lower, upper, max_epochs){' or the marginals' * bool(objective.marginals)}."
+        f" or widen the bounds (lower, upper, max_epochs)."
     )
 
 

@@ -12,17 +12,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import linprog, minimize
-
-from bimix.errors import InputError
+from scipy.optimize import minimize
 
 NEWTON_STEPS = 200
 SHRINK = 0.1  # the barrier falls to this share of the present complementarity at every step
 TO_BOUNDARY = 0.995  # a step goes at most this part of the way to a bound
 CLOSE = 1e-13  # complementarity, over sum_j |gradient_j| r_j, at which the barrier has done its work
 POLISH = 4
-NO_MIXTURE = "no mixture within the bounds keeps the marginals: their sums, or the bounds (lower, upper, max_epochs), leave none."
-AT_BOUND = 1e-11  # a share that the barrier leaves so near to a bound lies there
 
 STARTS = 3  # descents, each from near the end of the one before, while the gap is above CERTAIN
 CERTAIN = 1e-7  # of the value
@@ -95,67 +91,52 @@ def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarr
     return shares
 
 
-# Rows (q, m) and their sums (q,): equality constraints besides the sum of 1.
-Kept = tuple[np.ndarray, np.ndarray]
-
-
-def minimum(objective: Callable, lower: np.ndarray, upper: np.ndarray, kept: Kept | None = None) -> np.ndarray:
-    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1, and the equalities `kept`;
-    objective returns value, gradient (m,) and Hessian (m, m).
+def minimum(objective: Callable, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1; objective returns value,
+    gradient (m,) and Hessian (m, m).
 
     Newton steps on the KKT conditions gradient - mu - y + z = 0, y (r - lower) = z (upper - r) =
     barrier -> 0, sum r = 1, shortened where their residual does not fall. The distances to the
     bounds are separate variables, which keeps their precision. At the end shares near bounds are
     set to them, and plain Newton steps of the others remove the error of the barrier.
     """
-    if kept is not None:
-        lower, upper, rows, sums = room(lower, upper, kept)
     fixed = upper - lower <= 1e-14
     if fixed.any() and not fixed.all():
-        return _with_fixed(objective, lower, upper, fixed, kept)
+        return _with_fixed(objective, lower, upper, fixed)
     m = len(lower)
-    if kept is None:
-        inside = (1 - lower.sum()) / (upper - lower).sum()
-        if inside < 1e-12 or inside > 1 - 1e-12:
-            return lower.copy() if inside < 0.5 else upper.copy()
-        below, above = inside * (upper - lower), (1 - inside) * (upper - lower)
-        rows, sums = np.ones((1, m)), np.ones(1)
-    else:
-        start = interior(lower, upper, rows, sums)
-        if fixed.all() or len(rows) == m:
-            return start  # the only mixture
-        below, above = start - lower, upper - start
+    inside = (1 - lower.sum()) / (upper - lower).sum()
+    if inside < 1e-12 or inside > 1 - 1e-12:
+        return lower.copy() if inside < 0.5 else upper.copy()
+    below, above = inside * (upper - lower), (1 - inside) * (upper - lower)
     r = lower + below
     _, gradient, hessian = objective(r)
     barrier = 0.1 * _size(gradient, r) / m
     y, z = barrier / below, barrier / above
-    mu = np.linalg.lstsq(rows.T, gradient, rcond=None)[0]
+    mu = gradient.mean()
     for _ in range(NEWTON_STEPS):
         size = _size(gradient, r)
         gap = (y @ below + z @ above) / (2 * m)
-        if gap <= CLOSE * size and (r * np.abs(gradient - mu @ rows - y + z)).max() <= 1e-10 * size:
+        if gap <= CLOSE * size and (r * np.abs(gradient - mu - y + z)).max() <= 1e-10 * size:
             break
         barrier = SHRINK * gap
-        right = [*(mu @ rows - gradient + barrier / below - barrier / above), *(rows @ r - sums)]
-        step = np.linalg.solve(_bordered(hessian + np.diag(y / below + z / above), rows), right)
-        dr, dmu = step[:m], step[m:]
+        right = [*(mu - gradient + barrier / below - barrier / above), r.sum() - 1]
+        step = np.linalg.solve(_bordered(hessian + np.diag(y / below + z / above)), right)
+        dr, dmu = step[:-1], step[-1]
         dy, dz = (barrier - y * dr) / below - y, (barrier + z * dr) / above - z
         length = 1.0
         for value, change in ((below, dr), (above, -dr), (y, dy), (z, dz)):
             falling = change < 0
             if falling.any():
                 length = min(length, TO_BOUNDARY * (-value[falling] / change[falling]).min())
-        before = _residual(gradient, mu @ rows, y, z, below, above, barrier)
+        before = _residual(gradient, mu, y, z, below, above, barrier)
         for _ in range(20):
             new = mu + length * dmu, y + length * dy, z + length * dz, below + length * dr, above - length * dr
             _, gradient, hessian = objective(lower + new[3])
-            if _residual(gradient, new[0] @ rows, *new[1:], barrier) <= (1 - 1e-4 * length) * before:
+            if _residual(gradient, *new, barrier) <= (1 - 1e-4 * length) * before:
                 break
             length /= 2
         mu, y, z, below, above = new
         r = lower + below
-    if kept is not None:
-        return np.where(below <= AT_BOUND, lower, np.where(above <= AT_BOUND, upper, r))
     return _polish(objective, r, lower, upper, (below > y / size) & (above > z / size), below < above)
 
 
@@ -167,53 +148,10 @@ def _residual(gradient, mu, y, z, below, above, barrier) -> float:
     return float(np.linalg.norm([*(gradient - mu - y + z), *(y * below - barrier), *(z * above - barrier)]))
 
 
-def _bordered(matrix, rows=None) -> np.ndarray:
-    """The bordered matrix of a Newton step whose sums by `rows`, by default its sum, are fixed."""
-    rows = np.ones((1, len(matrix))) if rows is None else rows
-    return np.block([[matrix, -rows.T], [-rows, np.zeros((len(rows), len(rows)))]])
-
-
-def room(lower: np.ndarray, upper: np.ndarray, kept: Kept) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds (m,) tightened so that the equalities leave every share that is not fixed a range, and
-    independent rows (q, m) and sums (q,) for the same equalities, with the sum of 1.
-
-    A group whose sum equals that of its lower bounds, such as 0, is fixed there. Errors: a group
-    cannot have its sum.
-    """
-    lower, upper = lower.copy(), upper.copy()
-    for row, total in zip(kept[0] > 0, kept[1], strict=True):
-        if not lower[row].sum() - 1e-9 <= total <= upper[row].sum() + 1e-9:
-            raise InputError(NO_MIXTURE)
-        if total - lower[row].sum() <= 1e-14:
-            upper[row] = lower[row]
-        elif upper[row].sum() - total <= 1e-14:
-            lower[row] = upper[row]
-    left, values, right = np.linalg.svd(np.vstack([np.ones(len(lower)), kept[0]]), full_matrices=False)
-    there = values > 1e-9 * values[0]
-    return lower, upper, right[there], (left.T @ np.append(1.0, kept[1]))[there] / values[there]
-
-
-def interior(lower: np.ndarray, upper: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """The mixture (m,) with these sums that is farthest from all bounds: a linear program in it and
-    in the fraction t of its range by which every share is inside its bounds.
-    """
-    span, m = upper - lower, len(lower)
-    least = np.block([[-np.eye(m), span[:, None]], [np.eye(m), span[:, None]]])
-    found = linprog(
-        np.append(np.zeros(m), -1.0),
-        A_ub=least,
-        b_ub=np.concatenate([-lower, upper]),
-        A_eq=np.hstack([rows, np.zeros((len(rows), 1))]),
-        b_eq=sums,
-        bounds=[*zip(lower, upper, strict=True), (0.0, 0.5)],
-        method="highs",
-    )
-    if found.status != 0:
-        raise InputError(NO_MIXTURE)
-    if len(rows) < m and (span > 0).any() and found.x[m] < 1e-9:
-        raise InputError("the marginals and the bounds together leave some domain one share: give that as its bounds.")
-    r = found.x[:m]
-    return np.clip(r + rows.T @ (sums - rows @ r), lower, upper)  # the rows are orthonormal
+def _bordered(matrix) -> np.ndarray:
+    """The bordered matrix of a Newton step whose sum is fixed."""
+    row = np.ones((1, len(matrix)))
+    return np.block([[matrix, -row.T], [-row, np.zeros((1, 1))]])
 
 
 def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
@@ -233,16 +171,12 @@ def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
     return np.clip(r, lower, upper)
 
 
-def _with_fixed(objective, lower, upper, fixed, kept=None) -> np.ndarray:
+def _with_fixed(objective, lower, upper, fixed) -> np.ndarray:
     """Substitute shares that bounds fix, and solve for the others as shares of the remainder."""
     rest = 1 - lower[fixed].sum()
     if rest <= 1e-14:
         return lower.copy()
     move = ~fixed
-    if kept is not None:
-        rows, sums = kept
-        moves = rows[:, move].any(axis=1)
-        kept = rows[np.ix_(moves, move)], (sums - rows[:, fixed] @ lower[fixed])[moves] / rest
 
     def full(part):
         r = lower.copy()
@@ -253,7 +187,7 @@ def _with_fixed(objective, lower, upper, fixed, kept=None) -> np.ndarray:
         value, gradient, hessian = objective(full(part))
         return value, rest * gradient[move], rest * rest * hessian[np.ix_(move, move)]
 
-    return full(minimum(inner, lower[move] / rest, upper[move] / rest, kept))
+    return full(minimum(inner, lower[move] / rest, upper[move] / rest))
 
 
 class Program(NamedTuple):
@@ -262,7 +196,6 @@ class Program(NamedTuple):
     # r -> F, its gradient (m,), g (p,), their gradients (p, m)
     at: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
     worst: bool  # the largest of the parts is minimised with F; else each is a constraint, g <= 0
-    kept: Kept | None = None
 
 
 class Solved(NamedTuple):
@@ -278,9 +211,6 @@ class Solved(NamedTuple):
 
 def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndarray | None = None) -> Solved:
     """The minimum from `start` or the centre of the bounds: the best certified of all descents."""
-    rows, sums = np.ones((1, len(lower))), np.ones(1)
-    if program.kept is not None:
-        lower, upper, rows, sums = room(lower, upper, program.kept)
     move = upper - lower > 1e-14
     rest = 1 - lower[~move].sum()
     inside = (rest - lower[move].sum()) / max((upper - lower)[move].sum(), 1e-300)
@@ -288,12 +218,10 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
         only = np.where(move, upper if inside > 0.5 else lower, lower)  # the bounds leave one mixture
         return certified(program, only, None, lower, upper)
     centre = np.where(move, lower + inside * (upper - lower), lower)
-    if program.kept is not None:
-        centre = interior(lower, upper, rows, sums)
     point = centre if start is None else 0.999 * start + 0.001 * centre
     best: Solved | None = None
     for _ in range(STARTS):
-        for found in _descent(program, lower, upper, point, move, (rows, sums)):
+        for found in _descent(program, lower, upper, point, move):
             better = best is None or found.violation < best.violation - 1e-9
             if better or (found.violation <= best.violation + 1e-9 and found.gap < best.gap):
                 best = found
@@ -303,7 +231,7 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
     return best
 
 
-def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
+def _descent(program, lower, upper, start, move) -> list[Solved]:
     """The end of SLSQP over free shares and t: unchanged, and with shares near FLOOR at bounds."""
     m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
@@ -338,9 +266,8 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
         own = -at(x)[3][:, move]
         return (np.hstack([own, np.ones((len(g), 1))]) if has_t else own) / unit
 
-    sums = equal[1] - equal[0][:, ~move] @ lower[~move]
-    rows = np.hstack([equal[0][:, move], np.zeros((len(sums), int(has_t)))])
-    constraints = [{"type": "eq", "fun": lambda x: rows @ x - sums, "jac": lambda x: rows}]
+    row, rest = np.append(np.ones(m), np.zeros(int(has_t))), 1 - lower[~move].sum()
+    constraints = [{"type": "eq", "fun": lambda x: row @ x - rest, "jac": lambda x: row}]
     constraints += [{"type": "ineq", "fun": room, "jac": slopes}] if len(g) else []
     least = np.minimum(np.maximum(lower[move], FLOOR), upper[move])
     found = minimize(
@@ -356,9 +283,8 @@ def _descent(program, lower, upper, start, move, equal) -> list[Solved]:
         return [certified(program, start, None, lower, upper)]
     ended = np.clip(full(found.x), lower, upper)
     on_bounds = np.where(move & (ended <= FLOOR), lower, ended)
-    multipliers = np.asarray(found.multipliers)[len(sums) :]
-    ends = [closed(one, lower, upper) if program.kept is None else one for one in (ended, on_bounds)]
-    return [certified(program, one, multipliers, lower, upper) for one in ends]
+    multipliers = np.asarray(found.multipliers)[1:]
+    return [certified(program, closed(one, lower, upper), multipliers, lower, upper) for one in (ended, on_bounds)]
 
 
 def certified(
@@ -370,11 +296,8 @@ def certified(
     point p, F(x) + v.g(x) >= F(p) + v.g(p) + rho.(x - p) for all x. Stationarity holds exactly. The
     gap is the complementary slackness sum_j rho_j+ (p_j - lower_j) + rho_j- (upper_j - p_j), where
     rho is the gradient minus its best constant. The bound is computed at the mixture and at points
-    towards the centre, as gradients at a share of 0 may be infinite. Equalities A x = b add w.(A x
-    - b) = 0 for any w; the w that reduces the gradient most is taken.
+    towards the centre, as gradients at a share of 0 may be infinite.
     """
-    if program.kept is not None:
-        lower, upper, *_ = room(lower, upper, program.kept)
     value, _, g, _ = program.at(shares)
     v = np.zeros(len(g)) if multipliers is None else np.maximum(multipliers, 0.0)
     if program.worst:
@@ -389,16 +312,8 @@ def certified(
         slope = gradient + v @ jacobian
         if not np.isfinite(slope).all():
             continue
-        if program.kept is not None:
-            rows, sums = program.kept
-            weight = np.sqrt(np.minimum(p - lower, upper - p).clip(0))  # of shares that could move
-            both = np.vstack([rows, np.ones(len(p))])
-            w = np.linalg.lstsq((both * weight).T, -slope * weight, rcond=None)[0][:-1]
-            slope, at = slope + w @ rows, at + w @ (rows @ p - sums)
         rho = slope[None, :] - slope[:, None]  # of each share's slope as the constant
         lost = np.maximum(rho, 0) @ (p - lower) + np.maximum(-rho, 0) @ (upper - p)
         bound = max(bound, at + v @ parts - lost.min())
     violation = 0.0 if program.worst else float(g.max(initial=0.0))
-    if program.kept is not None:
-        violation = max(violation, float(np.abs(program.kept[0] @ shares - program.kept[1]).max()))
     return Solved(shares, v, float(value), float(value - bound), violation)

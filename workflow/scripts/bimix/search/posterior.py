@@ -152,7 +152,7 @@ class Law:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None of a law that is simulated or constrained."""
-        if not self.goal.convex or self.goal.bounded:
+        if not self.goal.convex or self.goal.held:
             return None
         losses, slopes = self.goal.at(np.maximum(shares, FLOOR))
         rows = self.goal.rows[(self.goal.rows @ losses).argmax()] if self.goal.groups else self.goal.weights
@@ -198,7 +198,7 @@ class Shares:
 
     def slope(self, shares: np.ndarray) -> np.ndarray | None:
         """The gradient (m,) of the mean; None where a mixture is constrained."""
-        if self.goal.bounded:
+        if self.goal.held:
             return None
         return self.line[1] * self.weights / (shares + SHARE_FLOOR) + self.kriged.slope(shares)
 
@@ -314,7 +314,7 @@ def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
         raise InputError(
             f"the run on {name!r} has no loss at step {goal.step} of a domain that counts: take it out, or name another step."
         )
-    broken = goal.off(observed.proportions)
+    broken = np.zeros(len(observed.mixtures))
     if goal.held:
         limits = _references(goal, observed, fitted, losses) * goal.objective.allowed(fitted) * (1 + HELD)
         broken = broken + np.maximum(losses / limits - 1, 0.0).sum(axis=1)

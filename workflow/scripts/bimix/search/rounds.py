@@ -13,7 +13,6 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import within
-from bimix.mixtures.marginals import raked
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
@@ -109,8 +108,7 @@ class Search(Posterior):
         return Next(shares, voice, mean, spread, float(self.expected_gain(shares[None])[0]), row)
 
     def _within(self, candidates: np.ndarray) -> np.ndarray:
-        inside = (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
-        return inside & (self.goal.off(candidates) <= HELD)
+        return (candidates >= self.lower - 1e-9).all(axis=1) & (candidates <= self.upper + 1e-9).all(axis=1)
 
     def _left(self, candidates: np.ndarray, taken: np.ndarray) -> np.ndarray:
         """The candidates (N,) within the bounds that are none of the runs."""
@@ -156,11 +154,7 @@ class Search(Posterior):
         ]
         anywhere = draw.dirichlet(np.full(m, 0.5), DRAWN // 4)
         drawn = np.concatenate([parts, (1 - length) * some + length * steps, *around, anywhere])
-        drawn = within(drawn, self.lower, self.upper)
-        if self.goal.kept is None:
-            return drawn
-        drawn = raked(drawn, *self.goal.kept)
-        return drawn[self._within(drawn)]
+        return within(drawn, self.lower, self.upper)
 
     def _descent(self, voice, start, taken) -> np.ndarray | None:
         """Where SLSQP ends from a start, outside the balls around the runs; None if no better."""

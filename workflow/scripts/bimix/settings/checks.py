@@ -70,7 +70,6 @@ APART = (
     ("simulate_epochs", "optimum/models", "each model would have pools of its own, and the law reads one of a domain"),
     ("optimum/models", "reuse", "older runs join the fit of one model"),
     ("optimum/weights", "optimum/objective/weights optimum/objective/families", "the objective has weights of its own"),
-    ("optimum/objective/marginals", "reweighting", "DoReMi and DoGE weigh domains without them"),
 )
 
 

@@ -170,20 +170,9 @@ def check_upper(scope: Scope) -> Faults:
 
 
 def check_objective(scope: Scope) -> Faults:
-    """Marginals that are none or that a law cannot keep, and a growth that nothing foretells."""
+    """A growth that nothing foretells."""
     key, optimum = ("optimum", "objective"), scope.block.optimum
     objective = optimum.objective
-    if objective.marginals and scope.trained is not None:
-        from bimix.mixtures.marginals import rows_of  # brings numpy
-
-        try:
-            rows_of(objective.marginals, scope.trained)
-        except InputError as error:
-            yield (*key, "marginals"), str(error)
-    simulating = [law for law in scope.laws if LAWS[law].optimum in ("simulated", "searched")]
-    if objective.marginals and simulating:
-        sentence = f"{named(simulating)} (in laws/optimise) finds no mixture that keeps them: take a convex law, as"
-        yield (*key, "marginals"), f"{sentence} transfer."
     observed = getattr(scope.block, "observations", None)
     if isinstance(objective.carry, list) and "auto" in objective.carry and not observed and not optimum.models:
         sentence = "auto takes the reference's losses from a law over sizes: name `models` under `optimum`, or give"

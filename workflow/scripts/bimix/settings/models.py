@@ -468,7 +468,6 @@ class Objective(Block):
         "1",
     )
     confidence: NotNegative = key("Of `no_worse_than`: share of the law's 90 % error kept as a margin.", "0.5")
-    marginals: Numbers = key("{pattern of domains, as `games:*`: their share}, kept ([grids](grids.md)).", "none")
 
     def faults(self) -> Faults:
         of: dict[str, str] = {}
