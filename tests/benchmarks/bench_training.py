@@ -39,7 +39,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import bench
 import numpy as np
@@ -54,7 +53,6 @@ from bimix.model.attention import backend_name, kernel_name
 from bimix.model.linear import product
 from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
-from bimix.training import sharding
 from bimix.training.order import Schedule
 from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore
@@ -89,14 +87,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--stream", choices=["fp32", "bf16"], default="fp32", help="of the residual stream")
     parser.add_argument("--profile", action="store_true", help="show one update by kernel")
     parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
-    parser.add_argument("--shard", action="store_true", help="each process keeps a part of every weight")
     options = parser.parse_args(argv)
     if options.autotune and not options.compile:
         parser.error("--autotune needs --compile.")
     if options.stream == "bf16" and options.precision != "bf16":
         parser.error("--stream bf16 needs --precision bf16.")
-    if options.shard and options.stream == "bf16":
-        parser.error("--stream bf16 is of whole weights.")
     if options.processes > 1 and "RANK" not in os.environ:
         sys.exit(start_processes(sys.argv[1:] if argv is None else argv, options.processes))
     if options.autotune:
@@ -142,12 +137,10 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     accelerator = Accelerator(cpu=options.cpu, mixed_precision=recipe.precision, kwargs_handlers=handlers)
     if options.nanogpt and accelerator.num_processes > 1:
         parser.error("--nanogpt is for one process.")
-    if options.shard and accelerator.num_processes == 1:
-        parser.error("--shard is for several processes.")
     store = make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
-    model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile, options.shard)
+    model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
     if options.stream == "bf16":  # of the embedding; all that is added to it is in bf16 then
         model.get_submodule("module" if accelerator.num_processes > 1 else "").embedding.register_forward_hook(
             lambda module, given, embedded: embedded.bfloat16()
@@ -244,22 +237,14 @@ def rows_of(accelerator: Accelerator, recipe: Recipe, store: RowStore) -> Iterat
 
 
 def own_model(
-    accelerator: Accelerator,
-    shape: Shape,
-    recipe: Recipe,
-    loss_chunk: int | None,
-    compiled: bool,
-    sharded: bool = False,
+    accelerator: Accelerator, shape: Shape, recipe: Recipe, loss_chunk: int | None, compiled: bool
 ) -> tuple[nn.Module, torch.optim.Optimizer]:
     """Our model and its optimizer, prepared as a training prepares them."""
-    model = Transformer(shape, loss_chunk=loss_chunk)
-    if sharded:
-        sharding.shard(model, SimpleNamespace(accelerator=accelerator, compiled=compiled))
-    model = model.to(accelerator.device)
-    if compiled and not sharded:
+    model = Transformer(shape, loss_chunk=loss_chunk).to(accelerator.device)
+    if compiled:
         compile_whole(model)
     optimizer = build_optimizer(model, recipe)
-    return accelerator.prepare_model(model, evaluation_mode=sharded), accelerator.prepare(optimizer)
+    return accelerator.prepare_model(model), accelerator.prepare(optimizer)
 
 
 def own_loop(

@@ -10,7 +10,6 @@ def eager_peak(
     loss_chunk: int | None,
     precision: str,
     several: bool = False,
-    shards: int = 1,
 ) -> int:
     """Bytes that an uncompiled model, its gradients and AdamW's moments have at once at most, while
     `rows` of `row_length` tokens pass forward and backward, the gradients of earlier rows kept.
@@ -23,18 +22,13 @@ def eager_peak(
     4 h for attention's sums. Of each token's V scores 12 V: their logarithms, and two gradients.
     With a `loss_chunk` of c tokens 12 c V in bf16, 8 c V else, and the head's gradient, 4 V d.
     A compiled model needs less, as it keeps less of what can be taken again. Of `several`
-    processes each has 4 bytes a parameter more: the bucket that gradients are sent from. Of a model
-    in `shards` each process has its part of the 16 bytes, the embedding and its gradient, and of
-    two blocks the weights and of one the gradient; this was not compared with torch's operators.
+    processes each has 4 bytes a parameter more: the bucket that gradients are sent from.
     """
     width, head, number = shape.width, shape.padded_vocabulary, 2 if precision == "bf16" else 4
     cast = 2 if precision == "bf16" else 0
     tokens = rows * (row_length - 1)
     layers = shape.layers * ((8 + 17 * number) * width + 16 + 4 * shape.heads)
     fixed = (16 + cast + (4 if several else 0)) * shape.parameters
-    if shards > 1:
-        block = 12 * width**2 + 13 * width
-        fixed = 16 * shape.parameters // shards + (8 + cast) * head * width + (12 + cast) * block
     if loss_chunk is None:
         return fixed + tokens * (layers + (4 + number) * width + 20 + 12 * head)
     chunk = min(loss_chunk, tokens)

@@ -38,7 +38,7 @@ class Case:
     """A measurement: a script beside this file with its flags, which writes its numbers where
     `--json` says.
 
-    `needs` are modules, NANOGPT, the variable that names a checkout, or GPUS: two of them.
+    `needs` are modules, or NANOGPT, the variable that names a checkout.
     """
 
     name: str
@@ -142,11 +142,7 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
             training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
             training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ())),
         ],
-        "processes": [
-            training("two", "280M", 64, 16, "--processes", "2"),
-            # gloo, which two processes on one GPU need, does not cut gradients there
-            training("two, sharded", "1B", 64, 16, "--processes", "2", "--shard", needs=("GPUS",) if full else ()),
-        ],
+        "processes": [training("two", "280M", 64, 16, "--processes", "2")],
         "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
@@ -217,9 +213,6 @@ def outcome(place: Path, case: Case) -> dict:
         if need == "NANOGPT":
             if not os.environ.get(need):
                 return {"status": "skipped", "why": "NANOGPT names no checkout of nanoGPT"}
-        elif need == "GPUS":
-            if gpus() < 2:
-                return {"status": "skipped", "why": "there are no two GPUs"}
         elif importlib.util.find_spec(need) is None:
             return {"status": "skipped", "why": f"there is no {need}"}
     file = file_of(place, case, ".json")

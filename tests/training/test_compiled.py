@@ -180,15 +180,9 @@ def test_several_processes_leave_the_model_whole(corpus: Path, tmp_path: Path) -
     counting = [*launched(2), str(tmp_path / "counts.py")]
     printed = execute([*counting, *flags(corpus, tmp_path, "--compile", "yes", processes=2, **given)])
     assert [line for line in printed.splitlines() if "graphs:" in line] == ["graphs: evaluation training"] * 2, printed
-    buckets = ("--compile", "yes", "--bucket-megabytes", "1")
-    printed = execute([*counting, *flags(corpus, tmp_path / "buckets", *buckets, processes=2, **given)])
-    cut = [line.split().count("training") for line in printed.splitlines() if "graphs:" in line]
-    assert len(cut) == 2 and min(cut) > 1, "gradients are sent between the graphs"
     alone(corpus, tmp_path / "one", **given)
-    folders = tmp_path, tmp_path / "buckets", tmp_path / "one"
-    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in folders]
-    assert (losses[0] - losses[2]).abs().max() < 1e-4
-    assert (losses[1] - losses[2]).abs().max() < 1e-4
+    losses = [pl.read_parquet(folder / "losses.parquet")["loss"] for folder in (tmp_path, tmp_path / "one")]
+    assert (losses[0] - losses[1]).abs().max() < 1e-4
 
 
 @pytest.mark.slow

@@ -8,13 +8,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 from refusals import refused
-from safetensors.torch import load_file
-from training_runs import command, execute, flags
+from training_runs import flags
 
 import pretrain_model
 from bimix.errors import InputError
 from bimix.model.attention import SWITCHES, choose_attention, kernel_name
-from bimix.training.attempt import STOPPED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -28,19 +26,6 @@ def torchs_choice() -> Iterator[None]:
 
 def losses(folder: Path) -> pl.Series:
     return pl.read_parquet(folder / "losses.parquet")["loss"]
-
-
-@pytest.mark.slow
-def test_compressed_gradients_train_what_whole_ones_train(corpus: Path, tmp_path: Path, capsys) -> None:
-    for name, more in (("whole", []), ("bf16", ["--gradient-compression", "bf16", "--bucket-megabytes", "1"])):
-        execute(command(corpus, tmp_path / name / "run", *more, processes=2, steps=10, evaluate_every=5))
-    whole, compressed = (losses(tmp_path / name / "run") for name in ("whole", "bf16"))
-    assert 0 < (whole - compressed).abs().max() < 1e-3
-    reports = [json.loads((tmp_path / name / "run/run.json").read_text()) for name in ("whole", "bf16")]
-    assert [one["attempts"][0]["gradient_compression"] for one in reports] == ["none", "bf16"]
-    assert pretrain_model.main(flags(corpus, tmp_path / "bf16/run", steps=10, evaluate_every=5)) == 0
-    assert "update" not in capsys.readouterr().err, "no run is repeated for it"
-    assert losses(tmp_path / "bf16/run").equals(compressed)
 
 
 def test_kernels_of_attention_train_the_same_and_are_named(corpus: Path, tmp_path: Path) -> None:
@@ -89,23 +74,3 @@ def test_the_kernel_of_attention_is_the_fused_one_that_takes_longest() -> None:
     assert kernel_name([("void pytorch_flash::flash_fwd_kernel<...>", 1.0), *others]).startswith("void pytorch_flash")
     assert kernel_name(others) == "math"
     assert kernel_name([]) == kernel_name([("cudaLaunchKernel", 0.0)]) == "not known"
-
-
-@pytest.mark.slow
-def test_sharded_weights_train_what_whole_ones_train_and_go_on_as_such(corpus: Path, tmp_path, capsys) -> None:
-    """Two processes with a part of each weight: the losses of one, whole checkpoints."""
-    given = {"steps": 12, "evaluate_every": 4, "batch_rows": 5}
-    assert pretrain_model.main(flags(corpus, tmp_path / "one/run", **given)) == 0
-    execute(command(corpus, tmp_path / "two/run", "--shard", "yes", processes=2, micro_batch=2, **given))
-    assert (losses(tmp_path / "one/run") - losses(tmp_path / "two/run")).abs().max() < 2e-4
-    weights = [load_file(tmp_path / name / "run/model.safetensors") for name in ("one", "two")]
-    assert weights[0].keys() == weights[1].keys()
-    assert all((weights[0][name] - weights[1][name]).abs().max() < 1e-3 for name in weights[0])
-    mixed, sharded = tmp_path / "mixed/run", ["--shard", "yes"]
-    execute(command(corpus, mixed, *sharded, "--max-seconds", "0", processes=2, **given), expected=1)  # of the launcher
-    capsys.readouterr()
-    assert pretrain_model.main(flags(corpus, mixed, "--max-seconds", "0", **given)) == STOPPED
-    assert "update 0" not in capsys.readouterr().err
-    said = execute(command(corpus, mixed, *sharded, processes=2, **given))
-    assert "update 0" not in said and "update 1 " not in said
-    assert (losses(tmp_path / "one/run") - losses(mixed)).abs().max() < 2e-4

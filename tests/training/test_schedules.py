@@ -144,24 +144,6 @@ def test_gradients_of_several_parts_stay_in_the_bucket_that_is_sent(group: None)
         torch.testing.assert_close(one, other)
 
 
-def test_a_process_that_has_a_row_less_makes_as_many_passes() -> None:
-    """In each a sharded model gathers weights, for which it waits for all processes."""
-    model, passes = Transformer(SHAPE), []
-    accelerator = SimpleNamespace(
-        device=torch.device("cpu"),
-        num_processes=2,
-        no_sync=lambda model: nullcontext(),
-        backward=lambda loss: passes.append(loss.item()) or loss.backward(),
-        clip_grad_norm_=torch.nn.utils.clip_grad_norm_,
-    )
-    recipe = Recipe(**tiny_run.RECIPE | {"batch_rows": 5})
-    for rows in (3, 2):
-        batch = torch.randint(0, SHAPE.vocabulary, (rows, 9))
-        total, _ = update(accelerator, model, build_optimizer(model, recipe), batch, recipe, 0, 2)
-        assert total.item() == pytest.approx(sum(passes[-2:]) / 2)
-    assert [share > 0 for share in passes] == [True, True, True, False]
-
-
 def test_batches_are_made_a_few_ahead_and_their_error_is_raised_where_they_are_read() -> None:
     made, read = [], []
 

@@ -81,9 +81,7 @@ rule train_swarm:
             {log:q} {params.state:q}/logs/{wildcards.part} \
             train_swarm.py """
         + TRAINING_FLAGS
-        + r"""--bucket-megabytes {resources.bucket_megabytes} \
-            --gradient-compression {resources.gradient_compression} \
-            --log-with none \
+        + r"""--log-with none \
             --mixtures {input.mixtures:q} \
             --names {params.names:q} \
             --losses {output.losses:q} \

@@ -48,10 +48,7 @@ rule pretrain_model:
         + r"""{resources.gpu} {resources.nodes} {threads} {resources.runtime} \
             {log:q} {params.state:q}/logs pretrain_model.py """
         + TRAINING_FLAGS
-        + r"""--bucket-megabytes {resources.bucket_megabytes} \
-            --gradient-compression {resources.gradient_compression} \
-            --shard {resources.shard} \
-            --log-with {resources.log_with} \
+        + r"""--log-with {resources.log_with} \
             --mixture {input.mixture:q} \
             --keep {resources.keep} \
             --losses {output.losses:q} \

@@ -18,13 +18,11 @@ from bimix.training.checkpoints import kept_weights, note
 from bimix.training.loop import Finished, train
 from bimix.training.order import Schedule
 from bimix.training.session import open_session, training_parser
-from bimix.training.sharding import is_needed
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
     session = open_session(options)
-    session.sharded = is_needed(session, options.shard)
     mixture = Mixture.read(options.mixture, session.domains)
     starts = first_updates([stage.share for stage in mixture.stages], session.recipe.steps, str(options.mixture))
     defined_by = fingerprint_run(session, mixture)
@@ -51,12 +49,6 @@ def main(argv: list[str] | None = None) -> int:
 def parse(argv: list[str] | None) -> argparse.Namespace:
     parser = training_parser(__doc__)
     parser.add_argument("--mixture", type=Path, required=True, help="{domain: proportion}, or stages of them; JSON")
-    parser.add_argument(
-        "--shard",
-        choices=("auto", "yes", "no"),
-        default="auto",
-        help="cut weights over processes; auto: a GPU is too small",
-    )
     parser.add_argument("--keep", type=steps, default=[], help="evaluations whose weights stay: 200,400 or none")
     parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss; parquet")
     parser.add_argument("--weights", type=Path, required=True, help="safetensors")

@@ -25,9 +25,6 @@ LAUNCHED = {
     "loss_chunk": (),
     "compile": (),
     "attention": ("auto",),
-    "bucket_megabytes": ("all",),
-    "gradient_compression": ("none",),
-    "shard": ("auto",),
     "log_with": ("tensorboard",),
 }
 

@@ -251,9 +251,6 @@ class Launch(Block):
     loss_chunk: Count | Literal["all"] = key("Tokens whose logits exist at once; fewer are faster on a CPU.", OF_SHAPE)
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
     attention: Literal["auto", "flash", "cudnn", "math"] = key("torch's kernel; `run.json` has what ran.", "auto")
-    bucket_megabytes: Count | Literal["all"] = key("Gradients sent at once; `all`: after the backward pass.", "all")
-    gradient_compression: Literal["none", "bf16"] = key("What gradients are sent in; `none`: as they are.", "none")
-    shard: Literal["auto", "yes", "no"] = key("Whether weights are divided; `auto`: where a GPU is too small.", "auto")
     log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws a run's curves.", "tensorboard")
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 from bimix.errors import InputError
 from bimix.model.attention import backend_name, kernel_name
 from bimix.model.transformer import Transformer
-from bimix.training import checkpoints, provenance, sharding
+from bimix.training import checkpoints, provenance
 from bimix.training.order import Schedule
 from bimix.training.session import PROGRESS_SECONDS, Session
 from bimix.training.update import Batch, Learner, ahead, batches, evaluate, own_slice, prepare, update
@@ -78,11 +78,10 @@ class Plain:
 @dataclass(frozen=True)
 class Finished:
     """A finished run: its model, losses [[step, [loss of each domain]]], the seconds of all
-    attempts, those times their GPUs, and the state of its method. A sharded model is None except on
-    the main process.
+    attempts, those times their GPUs, and the state of its method.
     """
 
-    model: Transformer | None
+    model: Transformer
     history: list
     seconds: float
     gpu_seconds: float
@@ -128,7 +127,7 @@ def train(
     run.note("finished")
     run.show("finished")
     spent = run.seconds, run.gpu_seconds
-    return Finished(run.learner.whole(), run.state["history"], *spent, run.method.state_dict())
+    return Finished(run.learner.plain, run.state["history"], *spent, run.method.state_dict())
 
 
 def begin(
@@ -326,10 +325,8 @@ class Run:
         by_domain = zip(domains, losses, strict=True)
         self.accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
         self.session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
-        if evaluated is not None:
-            model = self.learner.whole()
-            if self.accelerator.is_main_process:
-                evaluated(step, model)
+        if evaluated is not None and self.accelerator.is_main_process:
+            evaluated(step, plain)
 
     def show(self, state: str, **more: float) -> None:
         """Write progress.json, on the main process: `state` is running, stopped or finished.
@@ -346,12 +343,9 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint on the main process, while the others wait."""
         self.saved_at = time.monotonic()
-        main = self.accelerator.is_main_process
-        if main or self.session.sharded:
+        if self.accelerator.is_main_process:
             optimizer = self.learner.optimizer.optimizer
             parts = {"model": self.learner.plain.state_dict(), "optimizer": optimizer.state_dict()}
-            parts = sharding.whole(parts, main) if self.session.sharded else parts
-        if main:
             parts |= {"method": self.method.state_dict(), "seconds": self.seconds, "gpu_seconds": self.gpu_seconds}
             checkpoints.save(self.folder, self.state | parts)
         self.note("saved")

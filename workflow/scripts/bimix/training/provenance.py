@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
 FITTING = ("numpy", "polars", "scipy", "lightgbm")
-COMPARED = ("commit", "versions", "device", "processes", "gradient_compression")
+COMPARED = ("commit", "versions", "device", "processes")
 
 
 def git(*arguments: str) -> str | None:

@@ -74,8 +74,6 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
     parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
-    parser.add_argument("--bucket-megabytes", default="all", help="gradients that processes send at once, or all")
-    parser.add_argument("--gradient-compression", choices=("none", "bf16"), default="none", help="of what they send")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
@@ -108,9 +106,6 @@ class Session:
     lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
-    overlapped: bool = False  # gradients are sent in buckets while others are computed
-    compressed: bool = False  # they are sent in bf16
-    sharded: bool = False  # each process keeps a part of every weight
     attention: str = "auto"  # the kernel that was chosen
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
@@ -145,7 +140,6 @@ class Session:
         return (
             where
             | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
-            | ({"sharded": True} if self.sharded else {})
             | ({} if self.attention == "auto" else {"attention": self.attention})
         )
 
@@ -220,7 +214,6 @@ def open_session(options: argparse.Namespace) -> Session:
     validation = RowStore(indices["validation"], evaluated, open_rows)
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     accelerator = start(options, recipe)
-    origin = {"gradient_compression": options.gradient_compression}
     return Session(
         accelerator=accelerator,
         shape=Shape(**options.shape, vocabulary=vocabulary),
@@ -236,9 +229,7 @@ def open_session(options: argparse.Namespace) -> Session:
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
-        origin=origin | provenance.origin(accelerator) if accelerator.is_main_process else {},
-        overlapped=options.bucket_megabytes != "all",
-        compressed=options.gradient_compression == "bf16",
+        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
         attention=options.attention,
     )
 
@@ -276,7 +267,7 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         mixed_precision=recipe.precision,
         log_with=tracker,
         project_dir=options.state.parent,
-        kwargs_handlers=wrapping(options.bucket_megabytes),
+        kwargs_handlers=wrapping(),
     )
     processes = options.processes
     check_launch(accelerator, processes, options.cpu)
@@ -303,12 +294,9 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     return accelerator
 
 
-def wrapping(bucket_megabytes: str = "all") -> list:
-    """Accelerate's handlers for several processes: the bucket size of gradients in megabytes, or
-    all at once, and the timeouts.
-    """
-    size = ALL_MEGABYTES if bucket_megabytes == "all" else int(bucket_megabytes)
-    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": size}
+def wrapping() -> list:
+    """Accelerate's handlers for several processes: all gradients in one bucket, and the timeouts."""
+    buckets = {"gradient_as_bucket_view": True, "bucket_cap_mb": ALL_MEGABYTES}
     return [
         DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
         InitProcessGroupKwargs(timeout=PATIENCE),

@@ -15,13 +15,11 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 from torch import Tensor, nn
-from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
 from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.memory import largest_micro_batch
 from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.transformer import Transformer
-from bimix.training import sharding
 from bimix.training.order import Schedule, next_rows
 from bimix.training.recipe import Recipe
 from bimix.training.rows import Part, RowStore
@@ -40,12 +38,6 @@ class Learner:
     optimizer: torch.optim.Optimizer
     micro_batch: int
 
-    def whole(self) -> Transformer | None:
-        """The whole model; of a sharded one on the main process, which all must call, else None."""
-        if not self.session.sharded:
-            return self.plain
-        return sharding.whole_model(self.plain, self.session.accelerator.is_main_process)
-
 
 def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = True) -> Learner:
     """The learner of a run, from its model and `state`, whose entry `optimizer` is removed. A model
@@ -55,25 +47,15 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
     if before is not None:
         before.plain.load_state_dict(plain.state_dict())
         plain = before.plain
-    if session.sharded:
-        sharding.shard(plain, session)
     optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
     if "optimizer" in state:
-        saved = state.pop("optimizer")
-        optimizer.load_state_dict(sharding.cut_moments(optimizer, saved) if session.sharded else saved)
-    if session.compiled and before is None and not session.sharded:
+        optimizer.load_state_dict(state.pop("optimizer"))
+    if session.compiled and before is None:
         # Accelerate's autocast is a new object for each model: compiled passes of others are not
         # reused, but count towards the limit above which torch runs uncompiled
         torch.compiler.reset()
-        compile_whole(plain, session.overlapped)
-    model = (
-        session.accelerator.prepare_model(plain, evaluation_mode=session.sharded or not wrapped)
-        if before is None
-        else before.model
-    )
-    if session.compressed and before is None and isinstance(model, DistributedDataParallel):
-        # torch refuses its own hook by name without NCCL, though gloo supports it
-        model.register_comm_hook(None, lambda group, bucket: bf16_compress_hook(group, bucket))
+        compile_whole(plain)
+    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
     optimizer = session.accelerator.prepare(optimizer)
     micro_batch = session.micro_batch or fit(session, model, state, before and before.micro_batch)
     learner = Learner(session, plain, model, optimizer, micro_batch)
@@ -101,17 +83,16 @@ def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     return MuonAndAdamW(model, *settings) if recipe.optimizer == "muon" else adamw(model.parameters(), *settings)
 
 
-def compile_whole(model: nn.Module, overlapped: bool = False) -> None:
+def compile_whole(model: nn.Module) -> None:
     """Compile a model in place: one graph for each number of rows, under any wrapper and in any
     number of runs.
 
-    Only with `overlapped`, when gradients are sent while others are computed, torch may split the
-    graph at the borders of DistributedDataParallel's buckets. With its default of 25 MB that makes
-    14 graphs of 280M and 50 of 1B, which costs more than the communication within a node (0.5 and
-    3.6 GB against 0.4 and 3 s on eight A100). Above its limit of graphs torch would silently run
-    uncompiled: here that is an error.
+    Torch must not split the graph at the borders of DistributedDataParallel's buckets. With its
+    default of 25 MB that makes 14 graphs of 280M and 50 of 1B, which costs more than the
+    communication within a node (0.5 and 3.6 GB against 0.4 and 3 s on eight A100). Above its limit
+    of graphs torch would silently run uncompiled: here that is an error.
     """
-    torch._dynamo.config.optimize_ddp = overlapped
+    torch._dynamo.config.optimize_ddp = False
     torch._dynamo.config.recompile_limit = RECOMPILATIONS
     torch._dynamo.config.fail_on_recompile_limit_hit = True
     model.compile(dynamic=False)
@@ -203,23 +184,20 @@ def update(
 
     Every micro-batch is weighted by its rows and the sum scaled to the global batch, so that
     neither the micro-batch nor the number of processes changes the gradient
-    (DistributedDataParallel averages over processes). All make the same number of passes, since
-    sharded models gather weights in each. Nothing in here waits for the device.
+    (DistributedDataParallel averages over processes). Nothing in here waits for the device.
     """
     set_rate(optimizer, recipe.rate(step))
     total = torch.zeros((), device=accelerator.device)
-    starts = range(0, -(-recipe.batch_rows // accelerator.num_processes), micro_batch)
-    for start in starts:
-        own = rows[start : start + micro_batch]
-        part = (own if len(own) else rows[:1]).to(accelerator.device, non_blocking=True)
-        with nullcontext() if start == starts[-1] else accelerator.no_sync(model):
-            loss = model(part) * (len(own) / recipe.batch_rows)
+    parts = rows.split(micro_batch)
+    for number, part in enumerate(parts, 1):
+        with nullcontext() if number == len(parts) else accelerator.no_sync(model):
+            loss = model(part.to(accelerator.device, non_blocking=True)) * (len(part) / recipe.batch_rows)
             accelerator.backward(loss * accelerator.num_processes)
         total = total + loss.detach()
-    norm = sharding.norm_of(accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm))
+    norm = accelerator.clip_grad_norm_(model.parameters(), recipe.max_gradient_norm)
     optimizer.step()
     # gradients of several parts stay views of the buckets: else each update copies them all
-    stay = isinstance(model, DistributedDataParallel) and len(starts) > 1
+    stay = isinstance(model, DistributedDataParallel) and len(parts) > 1
     optimizer.zero_grad(set_to_none=not stay)
     return total, norm
 
@@ -239,9 +217,8 @@ def evaluate(
     own = own_slice(len(rows), accelerator.process_index, accelerator.num_processes)
     sums = torch.zeros(len(rows), dtype=torch.float64, device=accelerator.device)
     nobody = torch.zeros(size, dtype=torch.int64, device=accelerator.device)
-    # all processes make the same number of passes, since sharded models gather weights in each
-    for start in range(own.start, own.start + -(-len(rows) // accelerator.num_processes), size):
-        part = rows[start : max(start, min(start + size, own.stop))]
+    for start in range(own.start, own.stop, size):
+        part = rows[start : min(start + size, own.stop)]
         filled = np.zeros((size, rows.shape[1]), dtype=rows.dtype)
         filled[: len(part)] = part
         _, losses = plain(torch.from_numpy(filled).to(accelerator.device), nobody, 1, (size,))
