@@ -37,7 +37,7 @@ ROOMS = {
 }
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 36_690, "tests": 33_320, "docs": 3_270, "README.md": 150}
+LINES = {"code": 36_620, "tests": 33_290, "docs": 3_270, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--stage": "a law reads one mixture",
@@ -46,6 +46,7 @@ DROPPED: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",
+    "models/*/launch/attention": "leave it out",
     "models/*/launch/bucket_megabytes": "leave it out",
     "models/*/launch/gradient_compression": "leave it out",
     "models/*/launch/shard": "leave it out",

@@ -49,7 +49,7 @@ from eager_memory import eager_peak
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bimix.model.attention import backend_name, kernel_name
+from bimix.model.attention import attention_kernel
 from bimix.model.linear import product
 from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
@@ -368,7 +368,7 @@ def profiled(accelerator: Accelerator, advance: Callable[[int], float], shape: S
     longest = sorted(times, key=lambda one: -one[1])[:KERNELS]
     return {
         "launches": sum(count for _, time, count in seen if time > 0),
-        "attention": kernel_name(times) if on_gpu else backend_name(shape, row_length - 1),
+        "attention": attention_kernel(shape, row_length - 1, accelerator.device, accelerator.mixed_precision),
     } | {f"kernel {place}": f"{time / whole:.1%} {name[:60]}" for place, (name, time) in enumerate(longest, 1)}
 
 

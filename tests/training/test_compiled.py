@@ -208,7 +208,7 @@ def test_the_size_found_is_kept_for_the_same_device_and_settings(corpus: Path, t
     for _ in range(2):  # stopped after one update each
         assert pretrain_model.main([*arguments, "--max-seconds", "0"]) == STOPPED
     assert found == [6]
-    assert pretrain_model.main([*arguments, "--attention", "math", "--max-seconds", "0"]) == STOPPED
+    assert pretrain_model.main([*arguments, "--loss-chunk", "40", "--max-seconds", "0"]) == STOPPED
     assert found == [6, 6]
     monkeypatch.setattr(session.Session, "circumstances", lambda own: {"device": "another"})
     assert pretrain_model.main(arguments) == 0

@@ -20,9 +20,9 @@ import tiny_run
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from training_runs import SCRIPTS, command
 
-from bimix.model.attention import choose_attention
 from bimix.model.export import neox_config, neox_weights
 from bimix.model.generation import generate, plan_batches
 from bimix.model.memory import largest_micro_batch
@@ -140,24 +140,20 @@ def test_micro_batches_are_one_batch(device: str) -> None:
 
 
 @only_on_gpu
-@pytest.mark.parametrize("kernel", ["auto", "flash", "cudnn"])
+@pytest.mark.parametrize("kernel", [SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION])
 @pytest.mark.parametrize("length", [1024, 192])
-def test_each_kernel_of_attention_has_the_gradients_of_the_plain_one(kernel: str, length: int) -> None:
+def test_each_kernel_of_attention_has_the_gradients_of_the_plain_one(kernel: SDPBackend, length: int) -> None:
     """At the lengths 1,023 and 191, which kernels that work in blocks of 128 must fill up."""
     rows = some_rows(2, length).cuda()
     gradients = {}
-    try:
-        for name in (kernel, "math"):
-            choose_attention(name, "cuda", "bf16")
-            model = made("cuda")
-            for block in model.blocks:  # so that attention looks at some tokens more than at others
-                torch.nn.init.normal_(block.attention.query_key_value.weight, std=0.3)
-            with torch.autocast("cuda", dtype=torch.bfloat16):
-                model(rows).backward()
-            gradients[name] = [weight.grad for weight in model.parameters()]
-    finally:
-        choose_attention("auto", "cuda", "bf16")
-    for own, plain in zip(gradients[kernel], gradients["math"], strict=True):
+    for name in (kernel, SDPBackend.MATH):
+        model = made("cuda")
+        for block in model.blocks:  # so that attention looks at some tokens more than at others
+            torch.nn.init.normal_(block.attention.query_key_value.weight, std=0.3)
+        with sdpa_kernel(name), torch.autocast("cuda", dtype=torch.bfloat16):
+            model(rows).backward()
+        gradients[name] = [weight.grad for weight in model.parameters()]
+    for own, plain in zip(gradients[kernel], gradients[SDPBackend.MATH], strict=True):
         assert torch.isfinite(own).all()
         assert (own - plain).norm() <= 0.03 * plain.norm()
 

@@ -200,7 +200,6 @@ TOKENS = {
 TRAINING_FLAGS = r"""--micro-batch {resources.micro_batch} \
             --loss-chunk {resources.loss_chunk} \
             --compile {resources.compile} \
-            --attention {resources.attention} \
             --train {input.train:q} \
             --validation {input.validation:q} \
             --tokenizer {input.tokenizer:q} \

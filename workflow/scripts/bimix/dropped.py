@@ -11,6 +11,7 @@ KEYS: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
+    "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
     "models/*/launch/shard": "leave it out; train a model above 5e9 parameters by your own `command`",

@@ -24,7 +24,6 @@ LAUNCHED = {
     "micro_batch": (),
     "loss_chunk": (),
     "compile": (),
-    "attention": ("auto",),
     "log_with": ("tensorboard",),
 }
 

@@ -250,7 +250,6 @@ class Launch(Block):
     micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: as many as fit.", OF_SHAPE)
     loss_chunk: Count | Literal["all"] = key("Tokens whose logits exist at once; fewer are faster on a CPU.", OF_SHAPE)
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
-    attention: Literal["auto", "flash", "cudnn", "math"] = key("torch's kernel; `run.json` has what ran.", "auto")
     log_with: Literal["tensorboard", "wandb", "trackio", "none"] = key("What draws a run's curves.", "tensorboard")
 
 

@@ -136,7 +136,6 @@ def describe(session: Session, finished: Finished, mixture: Mixture, folder: Pat
         "mixture": mixture.document(),
         "data": tokens_of(session.indices),
         "tokenizer": session.tokenizer,
-        "attention": provenance.attention(attempts),
         **provenance.of_run(session.origin, folder.name, attempts),
     }
 

@@ -18,7 +18,6 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from bimix.errors import InputError
-from bimix.model.attention import backend_name, kernel_name
 from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, provenance
 from bimix.training.order import Schedule
@@ -104,7 +103,7 @@ def train(
     gradients over processes; otherwise the method does.
     """
     run = begin(session, folder, schedule.scaled(), method, wrapped)
-    run.note("begun", **session.origin)
+    run.note("begun", attention=session.attention, **session.origin)
     run.show("running")
     for warning in provenance.mixed(checkpoints.attempts(folder)):
         session.say(warning)
@@ -239,27 +238,11 @@ class Run:
 
     def advance(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Make the next update; return this process's share of the loss, and the gradient norm."""
-        loss, norm = self.noting_attention(batch)
+        loss, norm = self.method.update(batch, self.step)
         self.state["step"] += 1
         self.state |= {"taken": batch.taken.tolist(), "before": batch.before.tolist()}
         self.seen.append((self.step, batch.counts, loss, norm))
         return loss, norm
-
-    def noting_attention(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """One update; on a GPU the second one is profiled for the attention kernel."""
-        if self.accelerator.device.type == "cpu":
-            if self.step == self.first_step:
-                self.note("attention", kernel=backend_name(self.session.shape, batch.rows.shape[-1] - 1))
-            return self.method.update(batch, self.step)
-        seen = torch.profiler.supported_activities() & {torch.profiler.ProfilerActivity.CUDA}
-        if self.step != self.first_step + 1 or not self.accelerator.is_main_process or not seen:
-            return self.method.update(batch, self.step)
-        with torch.profiler.profile(activities=seen) as profile:
-            made = self.method.update(batch, self.step)
-            torch.cuda.synchronize(self.accelerator.device)
-        times = ((one.key, one.self_device_time_total) for one in profile.key_averages())
-        self.note("attention", kernel=kernel_name(times))
-        return made
 
     def look(self) -> bool:
         """Whether any process wants to stop. All processes agree on the update of the next call.
@@ -284,7 +267,7 @@ class Run:
             raise NotFinite(
                 f"At step {step} the loss is {loss} and the gradient norm {norm}, at a rate of"
                 f" {self.recipe.rate(step - 1):.3g} and with these rows in the batch: {rows}. The checkpoints before it"
-                f" are kept; lower the rate or look at that text."
+                f" are kept; lower the rate or look at that text. Attention is computed by {self.session.attention}."
             )
         seconds = max(time.monotonic() - self.first_at, 1e-9)  # the device has done its work by now
         updates = LOOK_SECONDS * (self.step - self.first_step) / seconds

@@ -65,13 +65,8 @@ def origin(accelerator: "Accelerator") -> dict:
 
 def begun(lines: Iterable[dict]) -> list[dict]:
     """The attempts of a run by the `lines` of attempts.jsonl: first step and origin of each."""
-    names = ("step", "host", "job", "clean", *COMPARED)
+    names = ("step", "host", "job", "clean", "attention", *COMPARED)
     return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
-
-
-def attention(lines: Iterable[dict]) -> list[str]:
-    """The attention kernels of a run's attempts, in order."""
-    return list(dict.fromkeys(line["kernel"] for line in lines if line["event"] == "attention"))
 
 
 def mixed(lines: Iterable[dict]) -> list[str]:

@@ -33,7 +33,7 @@ from tokenizers import Tokenizer
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.model.attention import SWITCHES, choose_attention
+from bimix.model.attention import attention_kernel
 from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
@@ -63,7 +63,6 @@ COMPILERS = {"cuda": ("CC", ("gcc", "clang")), "cpu": ("CXX", ("g++", "clang++")
 def training_parser(description: str) -> argparse.ArgumentParser:
     """A parser with the flags of every training: tokens, shape, recipe, device, state."""
     parser = argparse.ArgumentParser(description=description)
-    attentions = ("auto", *(name for name in SWITCHES if name != "efficient"))
     parser.add_argument("--train", type=Path, required=True, help="token index of the training split, parquet")
     parser.add_argument("--validation", type=Path, required=True, help="token index of the validation split, parquet")
     parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json, for the size of the vocabulary")
@@ -73,7 +72,6 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--micro-batch", required=True, help="rows at once on one process; auto: as memory allows")
     parser.add_argument("--loss-chunk", required=True, help="tokens whose scores exist at once, or all")
     parser.add_argument("--compile", choices=("yes", "no"), default="no", help="compile the model; pays on a GPU")
-    parser.add_argument("--attention", choices=attentions, default="auto", help="torch's kernel; auto: torch chooses")
     parser.add_argument("--cpu", action="store_true", help="train on the CPU even where there is a GPU")
     parser.add_argument("--max-seconds", type=float, help="save the state and stop after so long")
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
@@ -106,7 +104,7 @@ class Session:
     lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
-    attention: str = "auto"  # the kernel that was chosen
+    attention: str  # the kernel that torch chooses
     checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
     one_model: bool = False
@@ -137,11 +135,7 @@ class Session:
         on_gpu = self.accelerator.device.type == "cuda"
         device = torch.cuda.get_device_name(self.accelerator.device) if on_gpu else self.accelerator.device.type
         where = {"device": device, "processes": self.accelerator.num_processes}
-        return (
-            where
-            | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
-            | ({} if self.attention == "auto" else {"attention": self.attention})
-        )
+        return where | {"loss_chunk": self.loss_chunk, "compiled": self.compiled}
 
     def say(self, sentence: str) -> None:
         """Print a sentence on standard error, by the main process only."""
@@ -214,9 +208,10 @@ def open_session(options: argparse.Namespace) -> Session:
     validation = RowStore(indices["validation"], evaluated, open_rows)
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     accelerator = start(options, recipe)
+    shape = Shape(**options.shape, vocabulary=vocabulary)
     return Session(
         accelerator=accelerator,
-        shape=Shape(**options.shape, vocabulary=vocabulary),
+        shape=shape,
         recipe=recipe,
         indices=indices,
         domains=domains,
@@ -230,7 +225,7 @@ def open_session(options: argparse.Namespace) -> Session:
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
         origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
-        attention=options.attention,
+        attention=attention_kernel(shape, train.row_length - 1, accelerator.device, recipe.precision),
     )
 
 
@@ -290,7 +285,6 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
                 f"Accelerate has taken {name} {value!s}, which nobody requested; look for its variables in the"
                 f" environment and for its default_config.yaml."
             )
-    choose_attention(options.attention, accelerator.device.type, recipe.precision)
     return accelerator
 
 
