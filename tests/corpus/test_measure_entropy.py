@@ -42,7 +42,7 @@ class Chain:
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         tokenizer.save(str(folder / "tokenizer.json"))
 
-    def tokenize(self, domain: str, documents: list[str], length: int) -> None:
+    def tokenize(self, domain: str, documents: list[str], length: int, cut: int | None = None) -> None:
         for split in ("train", "validation"):
             shard = f"{len(self.shards)}"
             raw = self.folder / f"{shard}.jsonl"
@@ -57,7 +57,7 @@ class Chain:
                 backend="tokenizers",
                 end_of_text="END",
                 sequence_length=length,
-                reading=json.dumps(READING),
+                reading=json.dumps(READING | {"cut_characters": cut}),
                 domain_field="null",
                 domains=domain,
                 labels="{}",
@@ -151,6 +151,20 @@ def test_chain_rule_and_diagnostics(tmp_path):
         assert entry["coverage"] == pytest.approx(1 - (own == 1).sum() / own.sum())
         entry = table.row(by_predicate=(pl.col("domain") == domain) & (pl.col("measure") == "VNE"), named=True)
         assert (entry["documents"], entry["zeros"], entry["tokens"]) == (40, 0, None)
+
+
+def test_few_long_documents_give_as_many_pieces_as_many_short_ones_and_the_log_says_how_many(tmp_path, capsys):
+    generator, found = np.random.default_rng(7), []
+    for cut in (60, None):
+        (tmp_path / str(cut)).mkdir()
+        chain = Chain(tmp_path / str(cut))
+        for domain, (documents, words) in {"long": (3, 400), "short": (30, 15)}.items():
+            texts = [" ".join(f"w{word}" for word in generator.integers(0, WORDS, words)) for _ in range(documents)]
+            chain.tokenize(domain, texts, 16, cut)
+        sampled = chain.measure(["long", "short"]).filter(measure="VNE").select("documents", "zeros")
+        found.append(sampled.rows())
+        assert f"are of {found[-1][0][0]} pieces of each domain: none can be above" in capsys.readouterr().err
+    assert found == [[(30, 0)] * 2, [(3, 0)] * 2]
 
 
 def test_a_domain_whose_name_is_a_glob_is_measured_alone(tmp_path):

@@ -195,11 +195,13 @@ rule index_tokens:
         names=planned(lambda shards: shards.names_digest()),
         folder="results/{dataset}/shards",
         domains=setting("domains"),
+        weights=uncompared(bound("weights")),  # for a remark
     shell:
         RUN + r"""index_tokens.py \
             --folder {params.folder:q} \
             --shards {params.shards:q} \
             --domains {params.domains:q} \
+            --weights {params.weights:q} \
             --train {output.train:q} \
             --validation {output.validation:q} \
             2>{log:q}

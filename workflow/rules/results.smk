@@ -16,6 +16,7 @@ rule summarize_results:
             *(f"results/{name}" for name in ("summary", "sections", "headline", "layout", "explore")),
             *JUDGE,
             "judge/evidence",
+            "judge/remarks",
             "judge/verdict",
             "search/weighing",
             "search/posterior",
@@ -82,6 +83,8 @@ rule summarize_results:
             --rest {input.rest:q} \
             --recommended {output.recommended:q} \
             --search {input.search:q} \
+            --entropy {input.entropy:q} \
+            --validation {input.validation:q} \
             --reused {input.reused:q} \
             --out {output.text:q} \
             --details {output.details:q} \

@@ -16,6 +16,7 @@ from bimix.corpus.documents import ENDS
 from bimix.corpus.shards import read_shards
 from bimix.digests import check
 from bimix.errors import InputError, run
+from bimix.judge.remarks import thin_text
 from bimix.outputs import write_table
 
 SCHEMA = {
@@ -37,6 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, required=True, help="folder with train/{shard} and validation/{shard}")
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
     parser.add_argument("--domains", nargs="+", required=True, help="domains with text in both splits; others in one")
+    parser.add_argument("--weights", type=json.loads, default={}, help="{domain: weight in the objective}, JSON")
     parser.add_argument("--train", type=Path, required=True, help="index to write")
     parser.add_argument("--validation", type=Path, required=True, help="index to write")
     options = parser.parse_args(argv)
@@ -53,6 +55,9 @@ def main(argv: list[str] | None = None) -> None:
             print(
                 f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows{said}", file=sys.stderr
             )
+    tokens = dict(indexes["train"].group_by("domain").agg(pl.sum("tokens")).iter_rows())
+    for remark in thin_text(indexes["validation"], tokens, options.weights):
+        print(f"Remark: {remark}", file=sys.stderr)
     for split, index in indexes.items():
         write_table(index, getattr(options, split))
 

@@ -2,8 +2,8 @@
 (VNE).
 
 unigram and bigram counts and second moments of the domains -> entropy.csv: domain, measure, nats
-(plug-in: the paper's), miller_madow, chao_shen, tokens, pairs, documents, zeros, distinct,
-singletons, coverage; empty: does not apply
+(plug-in: the paper's), miller_madow, chao_shen, tokens, pairs, documents, zeros (pieces with and
+without a vector, VNE), distinct, singletons, coverage; empty: does not apply
 """
 
 import argparse
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bimix.corpus.estimators import entropy_table
 from bimix.errors import run
+from bimix.judge.remarks import pieces_taken
 from bimix.outputs import write_table
 
 
@@ -25,6 +26,8 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     table = entropy_table(options.domains, options.unigrams, options.bigrams, options.moments)
+    for documents, zeros in table.filter(measure="VNE").head(1)["documents", "zeros"].iter_rows():
+        print(pieces_taken(documents + zeros), file=sys.stderr)
     write_table(table, options.out)
 
 

@@ -17,6 +17,7 @@ from bimix.errors import run
 from bimix.judge.evidence import add_evidence, evidence, moved, outside
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
+from bimix.judge.remarks import add_text, remarks
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
@@ -69,6 +70,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--explore", type=Path, help="explore.html; without it none is written")
     parser.add_argument("--prior", type=Path, nargs="?", help="cross-entropies between domains, of the rules kin")
     add_evidence(parser)
+    add_text(parser)
     add_fitted(parser)
     add_rules(parser)
     options = parser.parse_args(argv)
@@ -185,6 +187,7 @@ def read(options: argparse.Namespace) -> Result:
         made=[*options.tables, *options.figures],
         reused=read_json(options.reused)["remarks"] if options.reused else (),
         details=options.details,
+        text=remarks(options, target.criterion.weights),
     )
 
 

@@ -103,6 +103,8 @@ def summarised(dataset: Dataset) -> dict[str, list[str]]:
         "objective_reference": objective_reference(dataset),
         "prior": answer_prior(dataset),
         "rest": hand_reference(dataset),
+        "entropy": [] if dataset.observed else [f"{dataset.folder}/entropy.csv"],
+        "validation": [] if dataset.observed else [f"{dataset.folder}/tokens/validation.parquet"],
     }
 
 

@@ -29,7 +29,7 @@ class Result:
     mixtures; `promises` of the laws; `tables`: intervals and, where they are there, laws and
     downstream, and all that were `made`. `ran`: all runs; `hand`: rules by hand. `tokens` there are
     of each domain, and of the run that epochs are counted for, by law. `reused`: what is said of
-    older runs that joined the fit.
+    older runs that joined the fit, `text` of the text behind the losses.
     """
 
     page: Headline
@@ -51,6 +51,7 @@ class Result:
     made: Sequence[Path]
     reused: Sequence[str]
     details: Path
+    text: Sequence[str] = ()
 
     def remarks(self, law: dict) -> list[str]:
         """Warnings where a law of one size is read at a step that no run has reached."""
@@ -103,9 +104,11 @@ def details(result: Result) -> list[str]:
     lines = [f"{result.page.dataset}: details of the summary", "=" * WIDTH]
     if "laws" in result.tables:
         lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
-    if result.reused:
-        lines += ["", "Older runs that joined the fit", ""]
-        lines += [line for said in result.reused for line in paragraph(said, "  ", "  ")]
+    for heading, said in (
+        ("The text behind the losses", result.text),
+        ("Older runs that joined the fit", result.reused),
+    ):
+        lines += ["", heading, "", *(line for one in said for line in paragraph(one, "  ", "    "))] if said else []
     for name, law in result.laws.items():
         lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {model_name(read_at)}"]
         lines += [*result.remarks(law), *optimum_lines(result, name, law)]
