@@ -93,7 +93,7 @@ def main(argv: list[str] | None = None) -> None:
 def explored(options: argparse.Namespace, result: Result) -> str:
     """The page to play with, open at the mixture to take and the law with the least error."""
     page = result.page
-    names = [] if options.stage else sorted(result.laws, key=lambda name: name != result.trusted)
+    names = sorted(result.laws, key=lambda name: name != result.trusted)
     shown = dict.fromkeys((result.reference, page.verdict.best, *result.laws, *page.target.mixtures, *result.hand))
     return explore_page(
         asked(options),
@@ -109,8 +109,8 @@ def explored(options: argparse.Namespace, result: Result) -> str:
 
 
 def asked(options: argparse.Namespace) -> argparse.Namespace:
-    """The flags of the optima, as their own scripts have them; of a stage no epochs are counted."""
-    tokens = options.tokens[0] if options.tokens and not options.stage else None
+    """The flags of the optima, as their own scripts have them."""
+    tokens = options.tokens[0] if options.tokens else None
     flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
     return argparse.Namespace(**vars(options) | flags)
 

@@ -24,7 +24,7 @@ class Result:
     """What decides on a dataset's run, and the findings behind it.
 
     `models`: names of those that laws were fitted on, and that they are read at. `step` is that of
-    the optima, in `stage` from 1 where there are any. `laws` and their files, `optima` by the
+    the optima. `laws` and their files, `optima` by the
     mixture that each found, `trusted` that of the law with the least error; `shares` of all
     mixtures; `promises` of the laws; `tables`: intervals and, where they are there, laws and
     downstream, and all that were `made`. `ran`: all runs; `hand`: rules by hand. `tokens` there are
