@@ -96,3 +96,41 @@ def test_neither_layer_changes() -> None:
     both["a"]["e"]["f"] = both["a"]["b"] = 5
     both["a"]["c"].append(2)
     assert own == {"a": {"b": 3, "e": {"f": 4}}} and defaults["a"] == {"b": 1, "c": [1]}  # neither changes
+
+
+SEARCH = """
+datasets:
+  demo:
+    optimum: {group: search, weights: {python: 7, cpp: 1, web: 1}}
+    search: {start: [baseline, uniform, wanted_4], rounds: 3}
+    compare: {mixtures: [baseline, wanted_4, round3, found]}
+    held_out: null
+    methods: null
+"""
+
+
+def faults(*texts: str) -> list[str]:
+    with pytest.raises(InputError) as refused:
+        prepared(*texts)
+    return str(refused.value).removeprefix("config: ").splitlines()
+
+
+def test_a_fault_that_a_later_file_makes_is_at_its_line_with_the_cause() -> None:
+    lines = faults(SEARCH, "datasets:\n  demo:\n    optimum:\n      max_epochs: 4\n      weights: null")
+    assert len(lines) == 3  # the heading, and wanted_4 in two lists
+    for line, key in zip(lines[1:], ("compare/mixtures", "search/start"), strict=True):
+        assert line.startswith(f"  1.yaml:5: datasets/demo/optimum/weights: with it datasets/demo/{key} is at fault:")
+        assert "wanted_4" in line and "weight" in line
+    lines = faults(SEARCH, "datasets:\n  demo:\n    search: null")
+    assert [line.split(": ")[:2] for line in lines[1:]] == [["  1.yaml:3", "datasets/demo/search"]] * 3
+    lines = faults(SEARCH, "datasets: {demo: {search: {\n  rounds: 2}}}")
+    assert (
+        lines[0].startswith("1.yaml:1: datasets/demo/search: with it datasets/demo/compare/mixtures")
+        and "round3" in lines[0]
+    )
+    # a name in the same file is at its own line
+    lines = faults(SEARCH.replace("{python: 7, cpp: 1, web: 1}", "null"))
+    assert [line.split(": ")[:2] for line in lines[1:]] == [
+        ["  0.yaml:5", "datasets/demo/search/start"],
+        ["  0.yaml:6", "datasets/demo/compare/mixtures"],
+    ]

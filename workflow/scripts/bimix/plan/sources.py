@@ -40,7 +40,7 @@ class Source:
     """A rule that makes mixtures, their rank by search cost, and their names.
 
     `pattern` None: the user's names; `known`: the names that a dataset's groups may use; `makes`:
-    whether it makes one of that pattern for a dataset, None: if the dataset has the block that it
+    whether it makes one of that pattern for a dataset, None: if the dataset has the key that it
     `needs`. `plain`: an obvious rule, which a search that starts from it must beat.
     """
 
@@ -78,6 +78,7 @@ SOURCES = [
         WANTED.pattern,
         known=lambda dataset: wanted_names(dataset),
         makes=lambda dataset, mixture: has_wanted(dataset.block),
+        needs="optimum/weights",
         plain=True,
     ),
     Source(
@@ -86,6 +87,7 @@ SOURCES = [
         ROUND.pattern,
         known=lambda dataset: search_names(dataset.block)[:-1],
         makes=lambda dataset, mixture: mixture in search_names(dataset.block),
+        needs="search",
     ),
     Source("mix_found", SEARCHED, FOUND, lambda dataset: search_names(dataset.block)[-1:], needs="search"),
     always("mix_entropy", GIVEN, "se", "je", "ce", "vne"),
@@ -95,7 +97,14 @@ SOURCES = [
     always("mix_given", REWEIGHTED, *REWEIGHTING, needs="reweighting"),
     Source("mix_swarm", GIVEN, r"swarm_\d+", makes=lambda dataset, mixture: mixture in dataset.groups.get("swarm", ())),
     Source("mix_best", SEARCHED, "|".join(BEST)),
-    Source("optimize_mixture", SEARCHED, rf"({'|'.join(LAWS)})(_swarm)?", lambda dataset: optima_of(dataset)),
+    Source(
+        "optimize_mixture",
+        SEARCHED,
+        rf"({'|'.join(LAWS)})(_swarm)?",
+        known=lambda dataset: optima_of(dataset),
+        makes=lambda dataset, mixture: True,
+        needs="swarm",
+    ),
 ]
 # All mixtures of observed datasets except optima.
 OBSERVED = Source("mix_observed", None, None)
@@ -106,6 +115,20 @@ def known_names(dataset: "Dataset", published: Iterable[str]) -> list[str]:
     """Mixtures that groups may use, without the swarm's; `published`: names in that table."""
     names = (published if source.rule == "mix_published" else source.known(dataset) for source in SOURCES)
     return [name for own in names for name in own]
+
+
+def lack(dataset: "Dataset", mixture: str) -> tuple[str, str]:
+    """The key without which a dataset of text has no mixture of that kind, and what is wrong with it;
+    both empty where the name is of no such kind.
+    """
+    source = next((one for one in SOURCES if one.needs and re.fullmatch(one.pattern, mixture)), None)
+    if source is None or (WANTED.fullmatch(mixture) and has_wanted(dataset.block)):
+        return "", ""
+    if WANTED.fullmatch(mixture):
+        key = "optimum/objective" if "objective" in dataset.block["optimum"] else source.needs
+        return key, f"{mixture} needs domains with more weight than the rest; all weigh the same."
+    there = source.needs in dataset.block
+    return source.needs, "" if there else f"{mixture} needs the block `{source.needs}`, which the dataset has not."
 
 
 def published_table(named: str, home: str) -> str:

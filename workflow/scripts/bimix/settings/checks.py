@@ -16,7 +16,7 @@ from bimix.dropped import dropped_keys, without
 from bimix.errors import InputError
 from bimix.laws.table import is_optimum
 from bimix.names import unknown
-from bimix.plan.sources import BEST, REWEIGHTING
+from bimix.plan.sources import BEST, REWEIGHTING, lack
 from bimix.settings import mixtures, text, typed
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.files import Fault, Key, located
@@ -43,14 +43,14 @@ OF_TEXT: tuple[Check, ...] = (
     (text.check_epochs, "optimum/max_epochs optimum corpus /corpus tokenizer sequence_length training /training"),
     (mixtures.check_swarms, f"{KNOWN} swarm domains"),
     (mixtures.check_swarm_runs, "swarm ?search groups held_out optimum compare"),
-    (mixtures.check_search, "search groups held_out optimum"),
+    (mixtures.check_search, "search groups held_out optimum ?training ?domains"),
     (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
     (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
     (mixtures.check_staged_commands, "/models ?stages ?mixture_files ?search groups held_out optimum compare"),
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (mixtures.check_swarm_step, "swarm /training training"),
-    (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise"),
+    (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise ?training ?groups ?domains ?swarm"),
     (mixtures.check_found_before, "optimum/group /laws/optimise ?groups ?methods compare ?stages ?swarm"),
     (mixtures.check_reuse, "reuse optimum"),
     (mixtures.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
@@ -112,7 +112,7 @@ def check(
     faults += [*typed.contradictory(model, broken), *_of_config(model, whole, broken, strange)]
     for name in model.datasets or {}:
         scope = Scope(model, whole, name, code, name in wanted, broken)
-        faults += located(("datasets", name), _of_dataset(scope))
+        faults += _of_dataset(scope)
     return filled, choices, faults
 
 
@@ -146,30 +146,35 @@ def _of_config(config: Config, whole: dict, broken: list[Key], strange: Iterable
             yield Fault(("training", name, "like"), f"{recipe.like} is itself like another recipe; name that one.")
     datasets = names_at(whole, ("datasets",), [*broken, *(("datasets", name) for name in strange)])
     own = "training/*/like"
-    rows = [("dataset", datasets, "`datasets` has", "run/*")]
-    rows.append(("recipe", names_at(whole, ("training",), broken), "`training` has", own))
+    rows = [("dataset", datasets, "`datasets` has", "run/*", "")]
+    rows.append(("recipe", names_at(whole, ("training",), broken), "`training` has", own, ""))
     yield from located((), named_nowhere(config, rows))
 
 
-def _of_dataset(scope: Scope) -> Faults:
+def _of_dataset(scope: Scope) -> Iterator[Fault]:
     is_text = scope.is_text
     if is_text and scope.sound("domains", "?corpus/validation_only"):
         scope.trained = scope.block.domains
         scope.answering = [*scope.trained, *(scope.block.corpus.validation_only or ())]
+    own = ("datasets", scope.name)
     for run, reads in (*(OF_TEXT if is_text else OF_LOSSES), *OF_ALL):
         if scope.sound(*reads.split()):
-            yield from run(scope)
+            yield from located(own, run(scope), reads.replace("?", ""))
     for key, others, why in APART:
         if scope.value(key) and (there := [one for one in others.split() if scope.value(one)]):
-            yield key, f"it does not go with `{there[0]}`: {why}. Take one of them away."
-    yield from named_nowhere(scope.block, references(scope))
+            sentence = f"it does not go with `{there[0]}`: {why}. Take one of them away."
+            yield from located(own, [(key, sentence)], there[0])
+    for row in references(scope):
+        yield from located(own, named_nowhere(scope.block, [row]), row[-1])
+    yield from unknown_mixtures(scope)
     if is_text and scope.wanted:
-        yield from text.check_files(scope)
+        yield from located(own, text.check_files(scope))
 
 
 # What names are of, those that there are (None: not known, as they are refused), how a sentence
-# lists them, and the paths of names, in which * is any name or number and {} the names of a block.
-Row = tuple[str, list[str] | None, str, str]
+# lists them, the paths of names, in which * is any name or number and {} the names of a block, and
+# the keys that they may be unknown by.
+Row = tuple[str, list[str] | None, str, str, str]
 OF_TRAINED_MODELS = (
     "seeds/{} design/models/* optimum/model optimum/models/* optimum/for compare/model swarm/model reweighting/model"
     " downstream/model"
@@ -182,38 +187,46 @@ def references(scope: Scope) -> Iterator[Row]:
     """Names in a dataset's block that something must stand behind."""
     block, known, answering = scope.block, scope.known, scope.answering
     families = list((block.optimum and block.optimum.objective and block.optimum.objective.families) or ())
-    yield "training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS
-    yield "model", scope.names("/models"), "`models` has", "training/{}"
-    yield "recipe", scope.names("/training"), "`training` has", OF_RECIPES
-    yield "domain", answering, "there are", "optimum/weights/{}"
+    yield "training settings for", scope.names("training"), "`training` has", OF_TRAINED_MODELS, "training"
+    yield "model", scope.names("/models"), "`models` has", "training/{}", "/models"
+    yield "recipe", scope.names("/training"), "`training` has", OF_RECIPES, "/training"
+    yield "domain", answering, "there are", "optimum/weights/{}", "domains"
     bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{} reuse/*/map/* reuse/*/map/*/{}"
-    yield "domain", scope.trained, "there are", bounds
-    yield "loss of", answering, "there are", "optimum/objective/families/*/*"
-    yield "family" if families else "loss of", families or answering, "there are", "optimum/objective/weights/{}"
-    there = "the dataset knows" if scope.is_text else "its tables both have"
-    if scope.is_text and not block.reweighting:
-        there += " (doremi and doge with a block `reweighting`)"
-    yield "mixture", known, there, OF_LISTS
+    yield "domain", scope.trained, "there are", bounds, "domains"
+    yield "loss of", answering, "there are", "optimum/objective/families/*/*", "domains"
+    weighted = "optimum/objective/weights/{}"
+    yield "family" if families else "loss of", families or answering, "there are", weighted, "domains"
     if (groups := scope.names("groups")) is not None:
         made = ["methods", *(one for one in ("swarm", "search") if getattr(block, one, None))] if scope.is_text else []
-        yield "group", [*groups, "compare", *made], "`groups` has", "optimum/group held_out/*"
+        yield "group", [*groups, "compare", *made], "`groups` has", "optimum/group held_out/*", "groups search swarm"
     if known is not None:
         before = [name for name in known if not is_optimum(name)]
-        yield "mixture", before, "there are", "optimum/objective/reference"
+        yield "mixture", before, "there are", "optimum/objective/reference", ""
         drawn = [name for name in before if name not in BEST and not re.fullmatch(r"swarm_\d+", name)]
-        yield "mixture", drawn, "there are", "centre"
+        yield "mixture", drawn, "there are", "centre", ""
         trained = [name for name in known if name not in REWEIGHTING and not re.fullmatch(r"swarm_\d+", name)]
-        yield "mixture", trained, "there are", "reweighting/reference"
+        yield "mixture", trained, "there are", "reweighting/reference", ""
     if scope.is_text and scope.sound("domains"):
         paths = "corpus/harvest/{} corpus/train/{} corpus/validation/{} corpus/labels/{}"
-        yield "domain", block.domains, "`domains` has", paths
+        yield "domain", block.domains, "`domains` has", paths, "domains"
         files = block.corpus.harvest or block.corpus.train
         if isinstance(files, dict):
-            yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/{}"
+            yield "domain", [*block.domains, *files], "`domains` has", "corpus/held_out_characters/{}", ""
+
+
+def unknown_mixtures(scope: Scope) -> Iterator[Fault]:
+    """Mixtures in lists that the dataset does not know, with the key that they depend on."""
+    there = "the dataset knows" if scope.is_text else "its tables both have"
+    for path in OF_LISTS.split() if scope.known is not None else ():
+        for key, name in named_at(scope.block, path.split("/")):
+            if name not in scope.known:
+                causes, why = lack(scope.planned, name) if scope.is_text else ("", "")
+                sentence = why or unknown("mixture", name, scope.known, there)
+                yield from located(("datasets", scope.name), [(key, sentence)], causes)
 
 
 def named_nowhere(block: BaseModel, rows: Iterable[Row]) -> Faults:
-    for what, known, there, paths in rows:
+    for what, known, there, paths, _ in rows:
         for path in paths.split() if known is not None else ():
             for key, name in named_at(block, path.split("/")):
                 if name not in known:

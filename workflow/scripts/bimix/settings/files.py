@@ -44,7 +44,7 @@ class Fault:
     """One thing to mend: the path of its key, and a sentence; file and line where they are known.
 
     `code`: the value would execute code when loaded, or end the reader with a traceback. `remark`:
-    it is odd but possible.
+    it is odd but possible. `causes`: keys that the key may be at fault with.
     """
 
     key: Key
@@ -53,21 +53,32 @@ class Fault:
     line: int = 0
     code: bool = False
     remark: bool = False
+    causes: tuple[Key, ...] = ()
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}: " if self.line else f"{self.file}: " if self.file else ""
         # of an entry in a list the sentence says the value
-        key = "/".join(str(part) for part in self.key if not isinstance(part, int))
+        key = path_of(self.key)
         return f"{place}{key}: {self.sentence}" if key else f"{place}{self.sentence}"
 
     def at(self, file: str, line: int) -> "Fault":
         return replace(self, file=file, line=line)
 
 
-def located(block: Key, found: Iterable[tuple]) -> Iterator[Fault]:
-    """Faults of what checks of a block yield: key in it (path or tuple), sentence, is a remark."""
+def path_of(key: Key) -> str:
+    return "/".join(str(part) for part in key if not isinstance(part, int))
+
+
+def located(block: Key, found: Iterable[tuple], causes: str = "") -> Iterator[Fault]:
+    """Faults of what checks of a block yield: key in it (path or tuple), sentence, is a remark.
+    `causes`: paths in the block, or in the config with a slash before them.
+    """
+    keys = tuple(
+        tuple(path[1:].split("/")) if path[0] == "/" else (*block, *path.split("/")) for path in causes.split()
+    )
     for key, sentence, *remark in found:
-        yield Fault((*block, *(key.split("/") if isinstance(key, str) else key)), sentence, remark=any(remark))
+        whole = (*block, *(key.split("/") if isinstance(key, str) else key))
+        yield Fault(whole, sentence, remark=any(remark), causes=keys)
 
 
 def listed(faults: Iterable[Fault]) -> str:
@@ -301,20 +312,38 @@ def check_files(files: Sequence[Path | str]) -> None:
 
 
 def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]) -> Fault:
-    """The fault with file and line: those of its key, or of the deepest block around it in a file,
-    of which the last one decides, and before all `given`, the command line's --config.
+    """The fault with file and line: those of its key, or of the deepest block around it, in the last
+    layer that has it, of which `given`, the command line's --config, is above all files.
+
+    Where a later layer sets one cause alone, that is where the user mends it.
     """
     if fault.file:
         return fault
+    # a block within a block of a dataset is near enough to be the user's own place of a key in it
+    near = [part for part in fault.key if not isinstance(part, int)][:-1]
+    own = _set_in(files, given, fault.key) or (_set_in(files, given, tuple(near)) if len(near) > 3 else None)
+    causes = {key: there for key in fault.causes if (there := _set_in(files, given, key)) is not None}
+    last = max((layer for layer, _, _ in causes.values()), default=-1)
+    late = [key for key, there in causes.items() if there[0] == last]
+    if len(late) == 1 and last > (own[0] if own else -1):
+        sentence = f"with it {path_of(fault.key)} is at fault: {fault.sentence}"
+        return replace(fault, key=late[0], sentence=sentence).at(*causes[late[0]][1:])
+    for length in range(len(fault.key), 0, -1):
+        if there := _set_in(files, given, fault.key[:length]):
+            return fault.at(*there[1:])
+    return fault
+
+
+def _set_in(files: Sequence[ConfigFile], given: Mapping[str, object], key: Key) -> tuple[int, str, int] | None:
+    """The number, file and line of the last layer that sets a key; None where none does."""
     value: object = given
-    for part in fault.key:
+    for part in key:
         if not isinstance(value, Mapping):
             break
         value = value.get(part, MISSING)
     if given and value is not MISSING:
-        return fault.at("--config", 0)
-    for length in range(len(fault.key), 0, -1):
-        for file in reversed(files):
-            if line := file.lines.get(fault.key[:length]):
-                return fault.at(file.path, line)
-    return fault
+        return len(files), "--config", 0
+    for number in reversed(range(len(files))):
+        if line := files[number].lines.get(key):
+            return number, files[number].path, line
+    return None
