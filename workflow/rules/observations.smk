@@ -24,7 +24,6 @@ rule take_observations:
         "../../envs/analysis.yaml"
     params:
         names=setting("groups/{group}"),
-        allowed=setting("observations/allow_unmeasured", default=[]),
         lower=setting("observations/lower_is_better", default=[]),
         reuse=planned(inputs.reused),
         version=planned(lambda dataset: digest(inputs.reused_versions(dataset))),
@@ -34,7 +33,6 @@ rule take_observations:
             --mixtures {input.mixtures:q} \
             --metrics {input.metrics:q} \
             --names {params.names:q} \
-            --allow-unmeasured {params.allowed:q} \
             --lower-is-better {params.lower:q} \
             --reuse {params.reuse:q} \
             --group-losses {output.losses:q} \

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.observations.flags import add_allowed, add_lower
+from bimix.observations.flags import add_lower
 from bimix.observations.imports import REPEATED, joined, losses_of, pattern, read_runs
 from bimix.observations.metrics import with_metrics
 from bimix.observations.observations import observations
@@ -35,7 +35,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--repeated", choices=REPEATED, help="which of two losses at one step to take")
     parser.add_argument("--tokens-per-step", type=int, help="adds the column `tokens`, which epochs are counted by")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="where the two tables are written")
-    add_allowed(parser)
     add_lower(parser)
     options = parser.parse_args(argv)
 
@@ -56,7 +55,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.metrics is not None:
         losses = with_metrics(losses, read_table(options.metrics), str(options.metrics), "the logs", lower)
     names = f"the losses for {outputs[0]}", str(options.mixtures)  # which is not written where they are refused
-    observed = observations(losses, mixtures, names, options.allow_unmeasured)
+    observed = observations(losses, mixtures, names)
     write_table(losses, outputs[0])
     shares = ["mixture", "domain", "proportion"]
     pool = ["pool"] if "pool" in mixtures.columns else []

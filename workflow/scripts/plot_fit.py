@@ -38,7 +38,7 @@ def main(argv: list[str] | None = None) -> None:
     law = checked_law(options.coefficients)
     losses = figures.together([mean_over_seeds(read_table(path)) for path in options.losses])
     mixtures = [read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures]
-    observed = observations(losses, figures.together(mixtures), allowed=None)
+    observed = observations(losses, figures.together(mixtures), checked=True)
     figures.save(draw_steps(law, observed), options.steps)
     figures.save(draw_proportions(law, observed), options.proportions)
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.observations.flags import add_allowed, add_priors
+from bimix.observations.flags import add_priors
 from bimix.optimum.flags import add_flags
 from bimix.outputs import write_table
 from bimix.search.harm import harm_lines, harm_runs
@@ -74,7 +74,6 @@ def main(argv: list[str] | None = None) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="the mixtures, csv or parquet")
     parser.add_argument("--runs", type=Path, help="the runs, csv or parquet")
-    add_allowed(parser)
     options = parser.parse_args(argv)
     asked = read_setting(options)
     print(f"choosing among mixtures of {len(asked.domains)} domains ...", file=sys.stderr)

@@ -36,7 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     fitted = checked_law(options.coefficients)
     extrapolated, generalized = [], []
     for losses, mixtures in [(options.losses, options.mixtures), *held_out_pairs(options)]:
-        observed = read_observations(losses, mixtures, allowed=options.allow_unmeasured)
+        observed = read_observations(losses, mixtures)
         extrapolated.append(extrapolation(fitted["law"], observed))
         new = [n for n, mixture in enumerate(observed.mixtures) if mixture not in fitted["mixtures"]]
         names, proportions = proportions_of(read_table(mixtures), tuple(fitted["domains"]), str(mixtures))

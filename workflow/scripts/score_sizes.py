@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         pl.concat([small.select(large.columns), large]),
         mixtures.unique(["mixture", "domain"], keep="first", maintain_order=True),
         (f"{options.losses} with {options.large_losses}", f"{options.mixtures} with {options.large_mixtures}"),
-        allowed=None,
+        checked=True,
     )
     observed = with_priors(observed, options.prior, options.domain_groups)
     of_large = observed.parameters == parameters

@@ -16,7 +16,7 @@ from bimix.errors import run
 from bimix.judge.measured import add_criterion
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
-from bimix.observations.flags import add_allowed, add_lower, add_priors
+from bimix.observations.flags import add_lower, add_priors
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations, with_priors
 from bimix.observations.tables import read_mixtures
@@ -54,7 +54,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=TRIED, help="that are tried")
     add_criterion(parser)
     add_flags(parser, "limits", "run-tokens", "parameters")
-    add_allowed(parser)
     add_lower(parser)
     parser.add_argument("--out", type=Path, required=True, help="folder of mixture.json and summary.txt")
     options = parser.parse_args(argv)
@@ -64,7 +63,7 @@ def main(argv: list[str] | None = None) -> None:
     read = read_with_metrics(options.losses, names, options.metrics, options.lower_is_better)
     losses = read.table
     files = (str(options.losses), str(options.mixtures))
-    observed = observations(losses, mixtures, files, options.allow_unmeasured)
+    observed = observations(losses, mixtures, files)
     observed = with_priors(observed, options.prior, options.domain_groups)
     options.reference = options.reference or observed.mixtures[0]
     options.step = options.step or int(observed.steps[-1])

@@ -12,7 +12,7 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.laws.table import is_optimum
-from bimix.observations.flags import add_allowed, add_lower
+from bimix.observations.flags import add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
 from bimix.observations.reuse import Pair, join, read_source
@@ -29,7 +29,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
     parser.add_argument("--reuse", nargs="*", default=[], help="runs of older corpora, as of reuse_runs.py")
-    add_allowed(parser)
     add_lower(parser)
     options = parser.parse_args(argv)
     mixtures = read_mixtures(options.mixtures)
@@ -44,7 +43,7 @@ def main(argv: list[str] | None = None) -> None:
         losses, mixtures, said = join(own, [read_source(one, None) for one in options.reuse], {})
         print(*said, sep="\n", file=sys.stderr)
         files = ("the joined losses", "the joined mixtures")
-    observed = observations(losses, mixtures, files, options.allow_unmeasured)
+    observed = observations(losses, mixtures, files)
     known = observed.mixtures
     for remark in observed.remarks:
         print(remark, file=sys.stderr)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
+    "datasets/*/observations/allow_unmeasured": "take it away: a name that may be misspelt is a remark",
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
@@ -18,6 +19,7 @@ KEYS: dict[str, str] = {
 }
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {
+    "--allow-unmeasured": "take it away: a name that may be misspelt is a remark",
     "--stage": "a law reads one mixture of each run; `mix_stages.py` puts an optimum into stages as it is",
 }
 # {word after `bimix`: sentence}

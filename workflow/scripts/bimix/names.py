@@ -1,17 +1,14 @@
 """Similar names, of which one may be a typing error of the other."""
 
 import json
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from bimix.errors import InputError
 
-PARTS = r"[\s_./:-]"  # what parts the words of a name
 LONGEST = 60  # characters of a value that a sentence shows
 MOST_NAMES = 20  # that a sentence lists
-SHORT = 4  # letters below which two words are more likely two than a slip of one
 
 
 def meant(name: object, names: Iterable[object]) -> str:
@@ -49,7 +46,9 @@ def check_weights(weights: Mapping[str, float], names: Sequence[str], what: str 
     """Errors: a weight of none of the names, which are of a kind `what`; no weight above 0."""
     for name in weights:
         if name not in names:
-            raise InputError(f"the weights name {name!r}, which is no {what}: there are {', '.join(names)}.")
+            raise InputError(
+                f"the weights name {name!r}, which is no {what}: {meant(name, names)}there are {', '.join(names)}."
+            )
     if weights and not any(weights.values()):
         raise InputError(f"all weights are 0: give at least one {what} a weight above 0.")
 
@@ -57,34 +56,3 @@ def check_weights(weights: Mapping[str, float], names: Sequence[str], what: str 
 def folded(name: str) -> str:
     """A name without differences in case, blanks and the encoding of accents."""
     return "".join(unicodedata.normalize("NFC", name).casefold().split())
-
-
-def is_slip(name: str, other: str) -> bool:
-    """Whether two names differ by one letter, or by two in names of eight letters and more.
-
-    Names that differ in a number or in a short part form a series and are no slips: c4 and c5,
-    wiki_en and wiki_fr, part_a and part_b.
-    """
-    name, other = folded(name), folded(other)
-    longer = max(len(name), len(other))
-    if abs(len(name) - len(other)) > 2 or re.sub(r"\D", "", name) != re.sub(r"\D", "", other):
-        return False
-    pairs = list(zip(re.split(PARTS, name), re.split(PARTS, other), strict=False))
-    if len(re.split(PARTS, name)) == len(re.split(PARTS, other)):
-        apart = [max(len(one), len(two)) for one, two in pairs if one != two]
-        if apart and max(apart) < SHORT:
-            return False
-    return longer >= SHORT and 0 < _distance(name, other) <= (2 if longer >= 8 else 1)
-
-
-def _distance(name: str, other: str) -> int:
-    """The number of letters inserted, deleted, changed or transposed (optimal string alignment)."""
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, letter in enumerate(name, 1):
-        earlier, before, row = before, row, [i]
-        for j, own in enumerate(other, 1):
-            row.append(min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != own)))
-            if i > 1 and j > 1 and letter == other[j - 2] and name[i - 2] == own:
-                row[-1] = min(row[-1], earlier[j - 2] + 1)
-    return row[-1]

@@ -1,33 +1,27 @@
 """Checks for valid input that is probably wrong: misspelt names, perplexities, gaps, outliers."""
 
-from collections.abc import Collection
-from itertools import combinations
+from difflib import get_close_matches
 
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.names import folded, is_slip
+from bimix.names import folded
 from bimix.observations.tables import RUN, few, place
 
 # Nats per token: a uniform guess among 250,000 tokens has 12.4.
 MOST_NATS = 15.0
+NEAR = 0.85  # of 1, by difflib: two names of which one may be a misspelling of the other
 # An outlier, among at least FEWEST runs at its step: its log is this many median absolute
 # deviations from the median, and its ratio to the median is this large.
 DEVIATIONS, TIMES, FEWEST = 8.0, 3.0, 5
 
 
-def check_meant(
-    losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] = ()
-) -> tuple[str, ...]:
-    """Remarks on losses that are missing, and on the largest outlier among them, if there are any.
+def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> tuple[str, ...]:
+    """Remarks on a domain's name that may be misspelt, on losses that are missing, and on the
+    largest outlier among them, if there are any. `losses` and `shares` come from `tables.typed`;
+    `names` of the two tables.
 
-    Errors: a loss above MOST_NATS, which is a perplexity or another unit; a domain with losses but
-    no proportions, or the reverse, whose name may be a misspelling of another's; domains that
-    differ by case, blanks or encoding and are in no mixture together.
-
-    `losses` and `shares` come from `tables.typed`; `names` of the two tables; `allowed`: domains
-    that are not misspelt. A domain for evaluation only is no error: it is measured wherever the
-    similar one is.
+    Errors: a loss above MOST_NATS, which is a perplexity or another unit.
     """
     if "metric" in losses.columns:
         losses = losses.filter(~pl.col("metric"))
@@ -39,22 +33,24 @@ def check_meant(
             " observations/metrics)."
         )
     run = [column for column in (*RUN, "seed", "step") if column in losses.columns]
-    measured, mixed = _places(losses, run), _places(shares, ["mixture"])
-    known = [name for name in dict.fromkeys([*mixed, *measured]) if name not in allowed]
-    for name, other in combinations(known, 2):
-        tables = [table for table in (mixed, measured) if name in table and other in table]
-        if folded(name) == folded(other):
-            meant = len(tables) == 2 and mixed[name] & mixed[other]
-        elif (name in mixed) == (name in measured) and (other in mixed) == (other in measured):
-            continue  # each has losses and proportions
-        else:
-            meant = not is_slip(name, other) or any(table[name] & table[other] for table in tables)
-        if not meant:
-            halves = [one for one in (name, other) if (one in mixed) != (one in measured)]
-            rarer = min(halves or [name, other], key=lambda one: len((mixed if one in mixed else measured)[one]))
-            slip, right = (name, other) if rarer == name else (other, name)
-            raise InputError(_sentence(slip, right, losses, shares, names))
-    return _missing(losses, names[0], run) + _unlike(losses, names[0])
+    return _misspelt(losses, shares, names, run) + _missing(losses, names[0], run) + _unlike(losses, names[0])
+
+
+def _misspelt(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], key: list[str]) -> tuple[str, ...]:
+    """The first domain of one table alone whose name is near that of a domain it is never beside."""
+    measured, mixed = _places(losses, key), _places(shares, ["mixture"])
+    for name in [*mixed, *measured]:
+        if name in mixed and name in measured:
+            continue
+        own, table, file = (mixed, shares, names[1]) if name in mixed else (measured, losses, names[0])
+        others = {
+            folded(one): one for one in [*mixed, *measured] if one != name and not own.get(one, set()) & own[name]
+        }
+        if near := get_close_matches(folded(name), others, 1, NEAR):
+            row = table.filter(pl.col("domain") == name).row(0, named=True)
+            lacks = "has no losses" if name in mixed else "is in no mixture"
+            return (f"{place(file, row)}: domain {name!r} {lacks}; did you mean {others[near[0]]!r}?",)
+    return ()
 
 
 def _missing(losses: pl.DataFrame, name: str, key: list[str]) -> tuple[str, ...]:
@@ -76,19 +72,6 @@ def _places(table: pl.DataFrame, key: list[str]) -> dict[str, set]:
     for domain, *at in table.select("domain", *key).iter_rows():
         places.setdefault(domain, set()).add(tuple(at))
     return places
-
-
-def _sentence(name: str, other: str, losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> str:
-    """A sentence that `name` may be a misspelling of `other`."""
-    mixed, measured = (name in set(table["domain"]) for table in (shares, losses))
-    table, file = (shares, names[1]) if mixed else (losses, names[0])
-    own = table.filter(pl.col("domain") == name)
-    lacks = "" if mixed and measured else " and has no losses" if mixed else ", and no mixture has a proportion of it"
-    return (
-        f"{place(file, own.row(0, named=True))}: domain {name!r} {'is in' if mixed else 'has losses in'}"
-        f" {own['mixture'].n_unique()} of {table['mixture'].n_unique()} mixtures{lacks}; did you mean {other!r}?"
-        f" --allow-unmeasured {name!r} (in a config observations/allow_unmeasured) says that it is meant."
-    )
 
 
 def _unlike(losses: pl.DataFrame, name: str) -> tuple[str, ...]:

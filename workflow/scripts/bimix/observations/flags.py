@@ -16,7 +16,6 @@ def add_tables(parser: argparse.ArgumentParser, held_out: bool = False, prior: b
     if held_out:
         parser.add_argument("--held-out-losses", type=Path, nargs="*", default=[], help="tidy losses held out")
         parser.add_argument("--held-out-mixtures", type=Path, nargs="*", default=[], help="of the same groups")
-    add_allowed(parser)
 
 
 def read_tables(options: argparse.Namespace) -> Observations:
@@ -25,7 +24,6 @@ def read_tables(options: argparse.Namespace) -> Observations:
         options.losses,
         options.mixtures,
         getattr(options, "prior", None),
-        options.allow_unmeasured,
         getattr(options, "domain_groups", None),
     )
 
@@ -43,7 +41,7 @@ def held_out_pairs(options: argparse.Namespace) -> list[tuple[Path, Path]]:
 def read_held_out(options: argparse.Namespace, like: Observations) -> Observations | None:
     """The held-out mixtures that are not in `like`; None without any."""
     pairs = held_out_pairs(options)
-    return joined(like, [read_observations(*pair, allowed=options.allow_unmeasured) for pair in pairs])
+    return joined(like, [read_observations(*pair) for pair in pairs])
 
 
 def add_priors(parser: argparse.ArgumentParser) -> None:
@@ -59,17 +57,6 @@ def add_priors(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="{domain: [source, topic]}, a JSON file or the JSON itself, for the law transfer: domains of a group help"
         " alike; without it as their names say that are split at : or /",
-    )
-
-
-def add_allowed(parser: argparse.ArgumentParser) -> None:
-    """Add the list of domains whose names are not misspelt, though they resemble others."""
-    parser.add_argument(
-        "--allow-unmeasured",
-        nargs="*",
-        default=[],
-        metavar="NAME",
-        help="domains without losses, or without proportions, that are meant though another has nearly the same name",
     )
 
 

@@ -17,7 +17,6 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 unobserved losses are NaN.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -107,10 +106,10 @@ def observations(
     losses: pl.DataFrame,
     mixtures: pl.DataFrame,
     names: tuple[str, str] = ("losses", "mixtures"),
-    allowed: Collection[str] | None = (),
+    checked: bool = False,
 ) -> Observations:
-    """Check the two tables and arrange them as arrays; `names` are their names in errors, `allowed`
-    the domains that are not misspelt (doubts.py; None: these checks were made before).
+    """Check the two tables and arrange them as arrays; `names` are their names in errors. Where they
+    were `checked` before there are no remarks (doubts.py).
 
     Either table may have one column for each domain instead (tables.py).
 
@@ -118,7 +117,7 @@ def observations(
     loss that is not finite and positive, a step that is not positive, a row twice. Mixtures: one
     without proportions, a proportion that is not finite or is negative, a sum that is not 1.
     """
-    losses, shares, said = _checked(losses, mixtures, names, allowed)
+    losses, shares, said = _checked(losses, mixtures, names, checked)
     losses, seeds, noise = _averaged(losses)
     run = [name for name in RUN if name in losses.columns]
     runs = losses.select(run).unique(maintain_order=True).rows()
@@ -157,7 +156,7 @@ def observations(
 
 
 def _checked(
-    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], allowed: Collection[str] | None
+    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], checked: bool
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
     """The typed and checked rows of the two tables, with the columns of `RUN`, and remarks."""
     mixtures = tidy_mixtures(mixtures, names[1]).table
@@ -184,9 +183,7 @@ def _checked(
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
-    if allowed is None:
-        return losses, shares, ()
-    return losses, shares, check_meant(losses, shares, names, allowed)
+    return losses, shares, () if checked else check_meant(losses, shares, names)
 
 
 def _shares(mixtures: pl.DataFrame, name: str, *optional: str) -> pl.DataFrame:
@@ -200,7 +197,6 @@ def read_observations(
     losses: Path,
     mixtures: Path,
     prior: Path | None = None,
-    allowed: Collection[str] = (),
     groups: Path | str | None = None,
 ) -> Observations:
     """`observations` of the tables in two files, csv or parquet, with the gaps of a prior and
@@ -209,9 +205,7 @@ def read_observations(
     Losses with a digest of the workflow were checked when they were written.
     """
     checked = noted_digest(losses) is not None
-    found = observations(
-        read_table(losses), read_table(mixtures), (str(losses), str(mixtures)), None if checked else allowed
-    )
+    found = observations(read_table(losses), read_table(mixtures), (str(losses), str(mixtures)), checked)
     return with_priors(found, prior, groups)
 
 

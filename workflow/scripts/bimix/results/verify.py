@@ -277,7 +277,7 @@ def check_laws(folder: Path, found: Findings) -> None:
             continue
         with found.noting(path, "laws fitted again"):
             document = checked_law(path)
-            observed = observations(*map(read_table, tables), tuple(map(str, tables)), allowed=None)
+            observed = observations(*map(read_table, tables), tuple(map(str, tables)), checked=True)
             refitted = fit(law, replace(observed, gaps=recorded(document, observed.domains, observed.loss_domains)))
             if "rows" in document:  # a law over sizes, which may be read at a run of its own
                 coefficients = as_asked(refitted["coefficients"], document)

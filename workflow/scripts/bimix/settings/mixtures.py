@@ -365,17 +365,18 @@ def check_tables(scope: Scope) -> Faults:
     yield from missing
     if missing:
         return
-    allowed, lower = given.allow_unmeasured or (), given.lower_is_better or ()
     try:
         mixtures = tables.read_mixtures(given.mixtures)
-        losses = metrics.read_with_metrics(given.losses, mixtures.names("domain"), given.metrics, lower)
+        losses = metrics.read_with_metrics(
+            given.losses, mixtures.names("domain"), given.metrics, given.lower_is_better or ()
+        )
         scope.answering, scope.trained = losses.names("domain"), mixtures.names("domain")
         shares = set(mixtures.names("mixture"))
         scope.measured = [name for name in losses.names("mixture") if name in shares]
         for key, read in (("losses", losses), ("mixtures", mixtures)):
             if read.remark:
                 yield ("observations", key), read.remark, True
-        for remark in observations(losses.table, mixtures.table, (given.losses, given.mixtures), allowed).remarks:
+        for remark in observations(losses.table, mixtures.table, (given.losses, given.mixtures)).remarks:
             yield "observations/losses", remark, True
     except InputError as error:
         yield "observations", str(error)

@@ -687,7 +687,6 @@ class Observations(Block):
     cross_entropy: Table = key("Domain, under, nats: the [prior](transfer.md#a-prior-from-text) of `transfer`.", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
     reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
-    allow_unmeasured: Unique[Domain] = key("Domains that may lack losses or shares, of names near others.", "none")
 
 
 class Observed(AnyDataset):
