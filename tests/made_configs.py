@@ -12,24 +12,13 @@ from bimix.settings.layers import merged
 from bimix.settings.prepare import Prepared, settled
 
 ROOT = Path(__file__).parents[1]
-DEFAULTS = ROOT / "workflow/defaults.yaml"
-
-
-def fitted_once(config: dict) -> dict:
-    """`config` with a demo without a search: laws fitted once, for the plain mean."""
-    block = demo(config)
-    del block["search"]
-    block["groups"]["held_out"] = ["baseline", "uniform"]
-    block["training"]["proxy"]["steps"] = 400
-    block["optimum"] = {"model": "proxy", "group": "entropy", "step": 400}
-    block["compare"]["mixtures"] = ["baseline", "uniform", "ce", "bimix", "transfer"]
-    block["held_out"] = ["held_out"]
-    return config
+# The workflow's own config, with a demo that fits its laws once.
+FITTED_ONCE = [ROOT / "workflow/defaults.yaml", ROOT / "tests/fitted_once.yaml"]
 
 
 @functools.cache
 def default() -> dict:
-    return fitted_once(merged([DEFAULTS, ROOT / "config.yaml"])) | {"run": ["demo"]}
+    return merged(FITTED_ONCE)
 
 
 def whole(change: Callable[[dict], object] | None = None) -> dict:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_configs import DEFAULTS, fitted_once
+from made_configs import FITTED_ONCE
 
 from bimix.errors import InputError
 from bimix.settings.layers import merged
@@ -28,9 +28,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "metrics.csv").write_text("mixture,err\nm0,0.5\nm1,0.4\n")
     (folder / "tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
     (folder / "home/workflow").mkdir(parents=True)
-    (folder / "home/workflow/defaults.yaml").write_text(
-        yaml.safe_dump(fitted_once(merged([DEFAULTS])), sort_keys=False)
-    )
+    (folder / "home/workflow/defaults.yaml").write_text(yaml.safe_dump(merged(FITTED_ONCE), sort_keys=False))
     (folder / "home/resources").symlink_to(ROOT / "resources")
     return folder
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_configs import DEFAULTS, ROOT, default, ready, said
+from made_configs import FITTED_ONCE, ROOT, default, ready, said
 from refusals import refused
 
 from bimix.errors import InputError
@@ -78,16 +78,16 @@ def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) 
         + "datasets: {demo: {training: {proxy: {<<: *proxy, evaluate_every: 40}}, optimum: {step: 160}}}\n"
     )
     files = [ROOT / "config.yaml", own]
-    assert ready(merged([DEFAULTS, *files]), files=files).config["run"] == ["demo"]
+    assert ready(merged([*FITTED_ONCE, *files]), files=files).config["run"] == ["demo"]
     own.write_text(own.read_text().replace("160}\ndata", "0}\ndata"))
-    (line,) = said(merged([DEFAULTS, *files]), files)
+    (line,) = said(merged([*FITTED_ONCE, *files]), files)
     assert "mine.yaml:2: datasets/demo/training/proxy/steps: 0 is given" in line
 
 
 def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("run: [demo]\nlaws: {seed: -1}\n")
     files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
-    config = merged([DEFAULTS, *files]) | {"run": ["demmo"]}
+    config = merged([*FITTED_ONCE, *files]) | {"run": ["demmo"]}
     with pytest.raises(InputError) as error:
         settled(config, default(), ROOT, list(map(read_config_file, files)), given={"run": "demmo"})
     first, second = str(error.value).splitlines()[1:]

@@ -159,14 +159,12 @@ def test_a_change_of_the_config_repeats_what_it_changes_and_nothing_else(built: 
 
 
 def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[str, int]:
-    """The jobs that are planned where a key under `datasets` has another value; None: has gone."""
+    """The jobs that are planned where a key under `datasets` has another value; None takes it away."""
     settings = yaml.safe_load(SETTINGS)
     settings["datasets"] = json.loads(json.dumps(settings["datasets"]))  # two datasets, not one twice
     *above, last = key.split("/")
     block = functools.reduce(dict.__getitem__, above, settings["datasets"])
     block[last] = value
-    if value is None:
-        del block[last]
     (built / "changed.yaml").write_text(yaml.safe_dump(settings))
     return planned(built, *targets, "--configfile", "changed.yaml")
 

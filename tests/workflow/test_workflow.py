@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 import yaml
 from checkout import ROOT, call, planned, said
-from made_configs import fitted_once
+from made_configs import FITTED_ONCE
 
 from bimix.plan.dataset import Dataset
+from bimix.settings.layers import merged
 
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--cores", "1"]
 
@@ -33,8 +34,8 @@ def workplace(tmp_path: Path) -> Path:
 
 
 def changed(folder: Path, change) -> None:
-    """Write changed defaults: a key taken away from config.yaml would come back."""
-    config = fitted_once(yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text()))
+    """Write changed defaults."""
+    config = merged(FITTED_ONCE)
     change(config)
     (folder / "workflow/defaults.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
 
