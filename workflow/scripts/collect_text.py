@@ -21,6 +21,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--packages", nargs="+", required=True, help="distributions, by the names that pip knows")
     parser.add_argument("--suffixes", nargs="+", required=True, help="endings of the files that are read")
     parser.add_argument("--megabytes", type=float, required=True, help="text to collect, in millions of bytes")
+    parser.add_argument(
+        "--longest", type=int, nargs="?", help="characters of a document at most; longer ones are left out"
+    )
     parser.add_argument("--out", type=Path, required=True, help="JSON lines to write")
     options = parser.parse_args(argv)
 
@@ -30,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         for source, content in read_sources(options.packages, set(options.suffixes), options.kind == "descriptions"):
             text = extract(content)
             key = hash_text(text)
-            if not text.strip() or key in seen:
+            if not text.strip() or key in seen or (options.longest and len(text) > options.longest):
                 continue
             full = len(text.encode("utf-8")) >= wanted - written
             if full:  # the last file ends where there is enough
@@ -41,9 +44,10 @@ def main(argv: list[str] | None = None) -> None:
             if full:
                 break
         else:
+            bound = f", of {options.longest:,} characters at most" if options.longest else ""
             raise InputError(
                 f"The packages {', '.join(options.packages)} hold {written / 1e6:.2f} MB of {options.kind} in files that "
-                f"end in {', '.join(options.suffixes)}, not {options.megabytes:g}; name more of them or fewer megabytes."
+                f"end in {', '.join(options.suffixes)}{bound}, not {options.megabytes:g}; name more of them or fewer megabytes."
             )
     print(f"{options.out}: {len(seen):,} documents, {written / 1e6:.2f} MB", file=sys.stderr)
 

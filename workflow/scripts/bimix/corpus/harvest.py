@@ -1,8 +1,10 @@
-"""Text of installed Python packages: whole files, docstrings, descriptions."""
+"""Text of installed Python packages: whole files, docstrings, comments, descriptions."""
 
 import ast
 import hashlib
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -21,9 +23,18 @@ def docstrings(content: str) -> str:
     return "\n\n".join(text for text in found if text)
 
 
+def comments(content: str) -> str:
+    """All comments of a source file, a line each; none if it does not parse."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(content).readline))
+    except (SyntaxError, tokenize.TokenError):
+        return ""
+    return "\n".join(token.string.lstrip("#!: ") for token in tokens if token.type == tokenize.COMMENT)
+
+
 # What a file of a package gives, for each kind of domain; `descriptions` also takes the package's
 # own page.
-KINDS = {"files": str, "docstrings": docstrings, "descriptions": str}
+KINDS = {"files": str, "docstrings": docstrings, "comments": comments, "descriptions": str}
 
 
 def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:
