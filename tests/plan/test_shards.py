@@ -3,9 +3,11 @@
 import copy
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
+import yaml
 from refusals import refused
 
 from bimix.corpus.shards import Shard
@@ -13,13 +15,19 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
+from bimix.plan.files import SOURCES
 from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, versions_of
 
 CONFIG = {
     "datasets": {
         "own": {
             "domains": ["a", "b"],
-            "corpus": {"train": "raw/*/*.jsonl", "validation": {"share": 0.1}, "shard_megabytes": 1},
+            "corpus": {
+                "train": "raw/*/*.jsonl",
+                "validation": {"share": 0.1},
+                "shard_megabytes": 1,
+                "formats": {".jsonl": "lines"},
+            },
             "vectors": {"train": {}},
         }
     }
@@ -265,6 +273,29 @@ def test_what_stands_for_no_file_and_names_that_meet_are_refused_with_their_key(
         refused(f"datasets/own/corpus/train: {sentence}", listed, pattern)
     with pytest.raises(InputError, match=r"own/corpus/train: 'y/f\.jsonl' and 'x/f\.jsonl' share a name"):
         read(config, train=["x/f.jsonl", "y/f.jsonl"])
+
+
+def test_endings_without_a_form_are_one_fault_with_the_line_that_mends_it(config: dict, workplace: Path) -> None:
+    files = ["raw/part0/file0.jsonl", "a/ls.1.gz", "a/cp.1.gz", "a/changelog.gz", "b/x.py"]
+    with pytest.raises(InputError, match="own/corpus/formats: 4 files have endings that `formats` lacks") as fault:
+        read(config, train=files)
+    line = yaml.safe_load(re.search(r"formats: \{.*\}", str(fault.value))[0])
+    assert line["formats"] == {".jsonl": "lines", ".1": "text", "": "text", ".py": "text"}
+    assert len(read(config, train=files, **line).by_name) == len(files)
+
+
+def test_files_that_are_not_there_are_one_sentence_with_their_sources(config: dict, workplace: Path) -> None:
+    """A plan alone counts a glob of no file as a shard; a glob that is there, and what jobs make, lack nothing."""
+    own = config["datasets"]["own"]
+    own["corpus"]["validation"] = {"a": ["data/pile/*.jsonl", "results/own/later.jsonl"]}
+    own["vectors"] = {"file": "data/cc.en.300.bin"}
+    dataset = Dataset(config, "own")
+    assert list(planning.missing(dataset)) == ["data/pile/*.jsonl", "data/cc.en.300.bin"]
+    sentence = r"own: these files are not there: data/pile/\*.jsonl \(from the Pile.*fasttext.cc.*`vectors: null`"
+    refused(sentence, open_shards, dataset, True, False)
+    assert not [shard for shard in open_shards(dataset, True, False, True).values() if not shard.files]
+    page = (Path(__file__).parents[2] / "docs/data.md").read_text()
+    assert all(where.split()[-1] in page for where in SOURCES.values())
 
 
 def test_a_digest_stands_for_a_list(config: dict) -> None:

@@ -10,7 +10,7 @@ import forked
 import polars as pl
 import pytest
 import yaml
-from checkout import ROOT, call, planned, said
+from checkout import ROOT, call, link_checkout, planned, said
 from made_configs import FITTED_ONCE
 
 from bimix.plan.dataset import Dataset
@@ -89,6 +89,22 @@ def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workpl
     assert second.strip().startswith("mine.yaml:5: models/proxy: the key is there twice, first in line 4;")
     done = call(workplace, "-n", "--config", "run=demmo")
     assert 'config: --config: run: no dataset "demmo"; did you mean demo?' in last_line(done)
+
+
+def test_the_papers_run_is_planned_and_priced_without_its_files_and_not_begun(tmp_path: Path) -> None:
+    link_checkout(tmp_path)
+    lacking = ["data/pile/train/*.jsonl.zst", "data/pile/val.jsonl.zst", "data/cc.en.300.bin", "fasttext.cc"]
+    lacking += [f"data/qa/{name}.json" for name in ("webquestions_test", "lambada_test", "triviaqa_dev")]
+    for words in (["results/pile/summary.txt"], ["--config", "run=[pile]"]):
+        done = call(tmp_path, "-n", *words)
+        assert done.returncode == 0 and re.search("^pretrain_model +12$", done.stdout, re.MULTILINE), done.stderr
+        (remark,) = re.findall("Remark: pile: .*", done.stderr + done.stdout)
+        assert all(path in remark for path in lacking)
+        assert all(path in last_line(call(tmp_path, *words)) for path in lacking)
+    (tmp_path / "data/pile/train").mkdir(parents=True)
+    (tmp_path / "data/pile/train/00.jsonl.zst").touch()
+    assert all(path in last_line(call(tmp_path, "results/pile/summary.txt")) for path in lacking[1:])
+    assert planned(tmp_path, "results/pile/plan.csv") == {"plan_runs": 1}  # and nothing from the hub
 
 
 def test_a_config_that_runs_code_is_refused_before_it_does(workplace: Path) -> None:

@@ -14,7 +14,8 @@ from bimix.errors import InputError
 from bimix.plan import budget, inputs, sources
 from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
-from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, open_shards, reading
+from bimix.plan.files import missing_sentence
+from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, missing, open_shards, reading
 from bimix.plan.shards import task_versions, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
@@ -66,12 +67,39 @@ def shards(dataset):
     plans, own = workflow.is_main_process, DATASETS[dataset]
     if dataset in filled and runs_jobs() and plans:
         keep(dataset, filled[dataset].basis, filled[dataset].choice)
-    return Shards(own, open_shards(own, plans, runs_jobs()), versions_of(own, plans, runs_jobs()))
+    opened = open_shards(own, plans, runs_jobs(), plans_without_files(own))
+    return Shards(own, opened, versions_of(own, plans, runs_jobs()))
 
 
 def runs_jobs():
     """Whether this call runs what it plans."""
     return workflow.executor_plugin is not None and not workflow.dryrun
+
+
+def plans_without_files(dataset):
+    """Whether a dataset is planned though files are not there: nothing runs, and no model is chosen
+    by the size of its text.
+    """
+    return workflow.is_main_process and not runs_jobs() and dataset.name not in filled
+
+
+def there(dataset, paths, made):
+    """Files that a job reads, which makes `made`. A plan alone leaves out those that are not there,
+    and says so; what is made needs them no more.
+    """
+    if os.path.exists(made) or not plans_without_files(dataset) or lacking(dataset).keys().isdisjoint(paths):
+        return paths
+    remark_missing(dataset)
+    return [path for path in paths if path not in lacking(dataset)]
+
+
+lacking = functools.cache(missing)
+
+
+@functools.cache
+def remark_missing(dataset):
+    """Say once what a dataset lacks."""
+    logger.warning(f"Remark: {dataset.name}: {missing_sentence(lacking(dataset))} The plan goes on without them.")
 
 
 # What a function of the plan may take besides wildcards, by the name of its parameter.

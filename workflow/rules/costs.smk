@@ -11,11 +11,7 @@ rule plan_runs:
     stated utilisation, disk.
     """
     input:
-        tokenizer=branch(
-            setting("tokenizer/train", default={}),
-            then=[],
-            otherwise="results/{dataset}/tokenizer.json",
-        ),
+        tokenizer=planned(lambda dataset: [] if budget.known_ids(dataset) else f"{dataset.folder}/tokenizer.json"),
         code=script("plan_runs", "judge/budget"),
     output:
         plan="results/{dataset}/plan.csv",
@@ -29,7 +25,7 @@ rule plan_runs:
         runs=as_json(planned(budget.planned_runs)),
         models=as_json("models"),
         hardware=as_json("hardware"),
-        vocabulary=setting("tokenizer/train/vocabulary", default=0),
+        vocabulary=planned(budget.known_ids),
         sequence_length=setting("sequence_length"),
         domains=planned(lambda dataset: len(dataset.block["domains"]) + len(dataset.only_measured)),
     shell:

@@ -127,7 +127,11 @@ rule tokenize_shard:
     """Read a shard's raw files once; write rows, counts, samples and a report of both splits."""
     input:
         tokenizer="results/{dataset}/tokenizer.json",
-        files=planned(lambda shards, shard: shards.local_files(shards.by_name[shard].files)),
+        files=planned(
+            lambda dataset, shards, shard: there(
+                dataset, shards.local_files(shards.by_name[shard].files), f"{dataset.folder}/shards/train/{shard}"
+            )
+        ),
         held_out=planned(lambda shards, shard: shards.hashes(shard)),
     output:
         train=directory("results/{dataset}/shards/train/{shard}"),

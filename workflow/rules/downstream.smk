@@ -14,7 +14,11 @@ rule score_answers:
         weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
-        questions=planned(inputs.task_inputs),
+        questions=planned(
+            lambda dataset, model, run: there(
+                dataset, inputs.task_inputs(dataset), f"{dataset.folder}/downstream/{model}/{run}.parquet"
+            )
+        ),
         code=script(
             "score_answers",
             "model/generation",

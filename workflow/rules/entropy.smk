@@ -61,7 +61,11 @@ rule train_vectors:
 rule embed_documents:
     """Second moment of the document vectors of one domain."""
     input:
-        model=planned(lambda dataset: dataset.block["vectors"].get("file", f"{dataset.folder}/vectors/model.bin")),
+        model=planned(
+            lambda dataset, domain: there(
+                dataset, [inputs.vectors_file(dataset)], f"{dataset.folder}/vectors/{domain}.npz"
+            )
+        ),
         index="results/{dataset}/tokens/train.parquet",
     output:
         "results/{dataset}/vectors/{domain}.npz",

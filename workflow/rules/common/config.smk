@@ -100,7 +100,7 @@ def prepared(config):
     given, words = workflow.config_settings.config, sys.argv[1:]
     given_files, plans = len(workflow.overwrite_configfiles), workflow.is_main_process
     try:
-        call = Call(HOME, PREFIX, config_files(), given_files, given, words, plans)
+        call = Call(HOME, PREFIX, config_files(), given_files, given, words, plans, workflow.output_settings.dryrun)
         ready = prepare(call, config if in_module() else None)
     except InputError as error:
         end_planning(error)

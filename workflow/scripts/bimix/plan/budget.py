@@ -47,6 +47,15 @@ ENDED = {
     "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
 }
 
+# Ids of tokenizers of the hub, known without it (arXiv 2204.06745 has GPT-NeoX's, padded to 50,304 as `Shape` does).
+HUB_IDS = {"EleutherAI/gpt-neox-20b": 50_277}
+
+
+def known_ids(dataset: Dataset) -> int:
+    """Ids of a dataset's tokenizer, known before it is there; 0 where they are not."""
+    tokenizer = dataset.block["tokenizer"]
+    return tokenizer.get("train", {}).get("vocabulary") or HUB_IDS.get(tokenizer.get("hub"), 0)
+
 
 def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = ()) -> list[Training]:
     """The trainings of a mixture's search, recursively with those of their mixtures; none for one

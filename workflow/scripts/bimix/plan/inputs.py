@@ -106,6 +106,11 @@ def vector_moments(dataset: Dataset) -> list[str]:
     return [f"{dataset.folder}/vectors/{domain}.npz" for domain in domains]
 
 
+def vectors_file(dataset: Dataset) -> str:
+    """The model of word vectors: a file of the user's, or trained on the text."""
+    return dataset.block["vectors"].get("file", f"{dataset.folder}/vectors/model.bin")
+
+
 def intervals(dataset: Dataset, model: str, law: str, group: str) -> list[str]:
     """The intervals of a fitted law, if there are enough mixtures for them."""
     return [f"{dataset.folder}/laws/{model}/{law}/{group}/intervals.csv"] if dataset.has_intervals else []

@@ -24,6 +24,7 @@ from bimix.corpus.shards import Shard, group_files, longest_of, name_file, read_
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
+from bimix.plan.files import has_wildcards, is_missing, missing_files, missing_sentence, named_files, unknown_endings
 from bimix.plan.inputs import task_places
 
 # The settings that decide the text of a corpus's documents.
@@ -173,22 +174,39 @@ def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[st
     return {"train": by_domain[0], "validation": by_domain[1] | corpus.get("validation_only", {})}
 
 
-def plan_shards(dataset: Dataset) -> dict[str, Shard]:
-    """All shards of a dataset by name, ordered by domain. Errors: two of one name; no files."""
+def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard]:
+    """All shards of a dataset by name, ordered by domain; `without_text`: a glob of no file counts
+    as one. Errors: two of one name; no files, or files of unknown form.
+    """
     by_hash, target = held_by_hash(dataset), dataset.block["corpus"]["shard_megabytes"] * 10**6
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(dataset).items():
         key = f"config: datasets/{dataset.name}/corpus/{split}"
         for domain, patterns in sorted(source.items(), key=lambda entry: entry[0] or ""):
-            for name, paths in group_files(raw_files(patterns, target, key), target):
+            for name, paths in group_files(raw_files(patterns, target, key, without_text), target):
                 name = ".".join([*(["validation"] if split == "validation" else []), *filter(None, [domain]), name])
                 if name in planned:
                     raise InputError(f"{key}: {paths[-1]!r} and {planned[name].files[-1]!r} share a name.")
                 planned[name] = Shard(name, "hash" if by_hash and split == "train" else split, domain, paths)
+    paths = [] if without_text else [path for shard in planned.values() for path in shard.files]
+    if fault := unknown_endings(dataset.block["corpus"]["formats"], paths):
+        raise dataset.fault("corpus/formats", fault)
     return planned
 
 
-def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, Shard]:
+def missing(dataset: Dataset) -> dict[str, tuple]:
+    """Files that a dataset of text names and that are not there, with their keys."""
+
+    def value(path: str) -> object:
+        found: object = dataset.block
+        for part in path.split("/"):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+    return missing_files(named_files(value, dataset.folder), dataset.folder)
+
+
+def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool, without_text: bool = False) -> dict[str, Shard]:
     """Shards of a dataset by name, as its manifest lists them. Errors: those of `plan_shards`.
 
     The main process of a call that runs jobs writes the manifest before the first job, and its jobs
@@ -198,7 +216,10 @@ def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool) -> dict[str, 
     written = manifest.read_text(encoding="utf-8") if manifest.exists() else ""
     if written and not planning:
         return read_shards(written.splitlines())
-    shards = plan_shards(dataset)
+    gone = {} if without_text else missing(dataset)
+    if any(key[0] == "corpus" and (path[0] == "@" or has_wildcards(path)) for path, key in gone.items()):
+        raise dataset.fault("", missing_sentence(gone))
+    shards = plan_shards(dataset, without_text)
     if runs_jobs and (planned := write_shards(shards.values())) != written:
         manifest.parent.mkdir(parents=True, exist_ok=True)
         temporary = manifest.with_name(f".shards.{os.getpid()}.partial")
@@ -218,18 +239,18 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def has_wildcards(pattern: str) -> bool:
-    """Whether a path is a glob; a question mark in a web address is no wildcard."""
-    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
-
-
-def raw_files(patterns: str | list[str], unknown: int, key: str) -> Iterator[tuple[str, str, int]]:
+def raw_files(
+    patterns: str | list[str], unknown: int, key: str, without_text: bool = False
+) -> Iterator[tuple[str, str, int]]:
     """Files (name, path, bytes) of paths, globs and lists (@file: one path per line, its bytes
-    after a tab); unknown sizes count as `unknown`. Errors, at the `key` of the config: a pattern
-    without a file, a list or a store that cannot be read.
+    after a tab); unknown sizes count as `unknown`, and `without_text` a local pattern without a file
+    as one. Errors, at the `key` of the config: such a pattern, a list or a store that cannot be
+    read.
     """
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        if pattern.startswith("@"):
+        if without_text and not is_remote(pattern) and is_missing(pattern, ""):
+            found, folder = [(pattern, unknown)], ""
+        elif pattern.startswith("@"):
             found = read_list(Path(pattern[1:]), unknown, key)
             # strings, not paths: a list may mix addresses, relative and absolute paths
             folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071

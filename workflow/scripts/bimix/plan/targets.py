@@ -1,10 +1,11 @@
 """Everything that a dataset's run makes, and which file a name of none may have meant."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
 
 from bimix.plan.dataset import REUSED, Dataset
+from bimix.plan.files import missing_sentence
 from bimix.plan.inputs import (
     answer_prior,
     check_compared,
@@ -14,6 +15,7 @@ from bimix.plan.inputs import (
     prior,
     token_table,
 )
+from bimix.plan.shards import missing
 from bimix.plan.sources import known_names
 
 LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
@@ -125,8 +127,13 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     return [run] if isinstance(run, str) else run if isinstance(run, list) else []
 
 
-def nearest(datasets: Iterable[Dataset], path: str) -> str:
-    """A sentence on a target that no rule makes, with those that are much like it."""
+def nearest(datasets: Collection[Dataset], path: str) -> str:
+    """A sentence on a target that no rule makes, with those that are much like it; on an input that
+    is not there, with all that its dataset lacks.
+    """
+    for dataset in datasets:
+        if "corpus" in dataset.block and path in (lacking := missing(dataset)):
+            return str(dataset.fault("", missing_sentence(lacking)))
     files = [file for dataset in datasets for file in nameable(dataset)]
     begin = [file for file in files if file.startswith(path.rpartition(".")[0] or path)]
     near = (begin or get_close_matches(path, files, SHOWN, ALIKE))[:SHOWN]

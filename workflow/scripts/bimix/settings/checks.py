@@ -74,13 +74,14 @@ APART = (
 
 
 def check(
-    config: dict, defaults: dict, code: Path, wanted: Iterable[str] = ()
+    config: dict, defaults: dict, code: Path, wanted: Iterable[str] = (), plans_only: bool = False
 ) -> tuple[dict, dict[str, Filled], list[Fault]]:
     """A merged config with its defaults, what these follow from, its faults and remarks without
     lines. `defaults`: the workflow's own, which lie beneath.
 
     The datasets that are `wanted` are to be built: their files must be there and their laws be
-    possible. Published tables are found from `code`.
+    possible; where it `plans_only`, files that decide nothing of the plan may lack. Published tables
+    are found from `code`.
     """
     faults = []
     for key, sentence in dropped_keys(config):
@@ -111,7 +112,7 @@ def check(
     broken += [fault.key for fault in incomplete]
     faults += [*typed.contradictory(model, broken), *_of_config(model, whole, broken, strange)]
     for name in model.datasets or {}:
-        scope = Scope(model, whole, name, code, name in wanted, broken)
+        scope = Scope(model, whole, name, code, name in wanted, broken, plans_only and name not in choices)
         faults += _of_dataset(scope)
     return filled, choices, faults
 

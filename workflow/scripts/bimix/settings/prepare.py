@@ -27,6 +27,7 @@ class Call:
     command_line: Mapping[str, object]  # --config, over all files
     words: Sequence[str] = ()  # of the command line: targets among them
     plans: bool = True  # False: a job of a call whose config was checked
+    plans_only: bool = False  # nothing runs
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def prepare(call: Call, config: dict | None = None) -> Prepared:
         return Prepared(expanded(config), filled, [])
     check_folder()
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
-    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line)
+    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line, call.plans_only)
     idle = [str(place(files, fault, call.command_line)) for fault in idle_nulls(taken, [defaults, *layers])]
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
@@ -66,6 +67,7 @@ def settled(
     files: Sequence[ConfigFile] = (),
     wanted: Iterable[str] = (),
     given: Mapping[str, object] = MappingProxyType({}),
+    plans_only: bool = False,
 ) -> Prepared:
     """A merged config without faults, filled but not expanded; `files` are its own in the order
     in which they were merged, `given` is what --config has put over them, the rest as of `check`.
@@ -74,7 +76,7 @@ def settled(
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    whole, filled, found = check(as_read(config), defaults, code, list(wanted))
+    whole, filled, found = check(as_read(config), defaults, code, list(wanted), plans_only)
     placed = [place(files, fault, given) for fault in [*(fault for file in files for fault in file.faults), *found]]
     if faults := [fault for fault in placed if not fault.remark]:
         raise InputError(listed(faults))

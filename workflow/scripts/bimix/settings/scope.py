@@ -29,7 +29,8 @@ class Scope:
     """A dataset in a filled config, which is there twice: typed, and as plain blocks for functions
     of planning. Published tables are found from `code`.
 
-    `wanted`: it is to be built, so its files must be there and its laws be possible. `broken`: keys
+    `wanted`: it is to be built, so its files must be there and its laws be possible; `plans_only`:
+    nothing runs, and what its files hold decides nothing of the plan. `broken`: keys
     that the models refuse, and those whose defaults come of what they refuse. `trained`: domains of
     the mixtures, `answering`: those with losses, None where they are not known; `measured`:
     mixtures in tables of losses measured elsewhere.
@@ -41,6 +42,7 @@ class Scope:
     code: Path
     wanted: bool
     broken: Sequence[Key]
+    plans_only: bool = False
     trained: list[str] | None = None
     answering: list[str] | None = None
     measured: list[str] | None = None

@@ -1,16 +1,21 @@
 """Checks of a dataset of text: its domains, files and trainings."""
 
 import os
-import re
 import stat
-from collections.abc import Iterator, Mapping
 from glob import iglob
 from pathlib import Path
 
 from bimix.laws.table import LAWS
 from bimix.names import named, shown
 from bimix.plan.dataset import evaluations
-from bimix.plan.shards import has_wildcards
+from bimix.plan.files import (
+    corpus_patterns,
+    has_wildcards,
+    missing_files,
+    missing_sentence,
+    named_files,
+    unknown_endings,
+)
 from bimix.plan.sources import published_table
 from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
@@ -98,49 +103,44 @@ def file_fault(path: str) -> str | None:
 
 
 def check_files(scope: Scope) -> Faults:
-    """Files on this machine's disks that a dataset of text names."""
-    keys = ["vectors/file", "export/data"]
-    keys += [] if Path("results", scope.name, "tokenizer.json").exists() else ["tokenizer/file"]
-    named_files = {tuple(key.split("/")): scope.value(key) for key in keys}
-    named_files |= {("mixture_files", name): path for name, path in (scope.value("mixture_files") or {}).items()}
-    for task, own in (scope.value("downstream/tasks") or {}).items():
-        named_files |= {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
-    for key, path in named_files.items():
-        if isinstance(path, str) and not (key[0] == "downstream" and "://" in path) and (fault := file_fault(path)):
-            yield key, fault
-    for key, patterns in _sources(scope.own["corpus"]) if scope.sound("corpus", "/corpus") else ():
-        for number, pattern in enumerate(patterns):
-            for fault in filter(None, _pattern_faults(pattern, scope.block.corpus.formats)):
-                yield ("corpus", *key, number), fault
+    """Files on this machine's disks that a dataset of text names: those that are not there together,
+    and those of another kind or form.
+    """
+
+    def value(path: str) -> object:
+        return scope.value(path) if path != "corpus" or scope.sound("/corpus") else None
+
+    folder = f"results/{scope.name}"
+    found = list(named_files(value, folder))
+    missing = missing_files(found, folder)
+    if missing and not scope.plans_only:
+        yield next(iter(missing.values())) if len(missing) == 1 else (), missing_sentence(missing)
+    texts = []
+    for key, path in found:
+        of_corpus = key[0] == "corpus"
+        for one in [] if path in missing else _listed(path) if of_corpus else [path]:
+            if fault := file_fault(one):
+                yield key, fault
+            elif of_corpus:
+                texts.append(one)
+    if texts and (fault := unknown_endings(scope.block.corpus.formats, texts)):
+        yield "corpus/formats", fault
 
 
-def _pattern_faults(pattern: str, formats: Mapping[str, str]) -> Iterator[str | None]:
-    """Of one path, glob or list of a corpus."""
-    if pattern.startswith("@"):
-        yield (fault := file_fault(pattern[1:]))
-        # faults of its lines are reported where they are read
-        lines = "" if fault else Path(pattern[1:]).read_text(encoding="utf-8", errors="replace")
-        for path in (line.partition("\t")[0] for line in lines.split("\n")):
-            if path and "://" not in path and os.path.exists(path):
-                yield file_fault(path)
-    elif has_wildcards(pattern) and "://" not in pattern:
-        if not any(os.path.isfile(path) for path in iglob(pattern, recursive=True)):
-            yield f"no file matches {pattern!r}."
-    elif "://" not in pattern:
-        fault = file_fault(pattern)
-        if not fault and not any(re.sub(r"\.(gz|xz|zst)$", "", pattern).endswith(ending) for ending in formats):
-            fault = f"{pattern!r} ends in none of {named(formats)}; say in corpus/formats what such files hold."
-        yield fault
-
-
-def _sources(corpus: Mapping) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """The paths, globs and lists of a corpus by their keys."""
-    for name in ("train", "validation", "validation_only"):
-        part = corpus.get(name, {})
-        by_key = {(name, one): own for one, own in part.items()} if isinstance(part, dict) else {(name,): part}
-        for key, patterns in by_key.items():
-            if isinstance(patterns, str | list):
-                yield key, [patterns] if isinstance(patterns, str) else patterns
+def _listed(pattern: str) -> list[str]:
+    """The local files of a path, glob or list of a corpus; what a list names may yet be made."""
+    if "://" in pattern:
+        return []
+    if has_wildcards(pattern):
+        return [path for path in iglob(pattern, recursive=True) if os.path.isfile(path)]
+    if not pattern.startswith("@"):
+        return [pattern]
+    if file_fault(pattern[1:]):
+        return [pattern[1:]]
+    # faults of its lines are reported where they are read
+    lines = Path(pattern[1:]).read_text(encoding="utf-8", errors="replace").split("\n")
+    paths = [line.partition("\t")[0] for line in lines]
+    return [path for path in paths if path and "://" not in path and os.path.exists(path)]
 
 
 def check_epochs(scope: Scope) -> Faults:
@@ -148,7 +148,7 @@ def check_epochs(scope: Scope) -> Faults:
     reads: a fault if ten times the text would not do, for sizes are good to a few times at worst.
     """
     optimum, trained = scope.block.optimum, scope.block.tokenizer.train
-    sources = [pattern for _, patterns in _sources(scope.own["corpus"]) for pattern in patterns]
+    sources = [pattern for _, patterns in corpus_patterns(scope.own["corpus"]) for pattern in patterns]
     model = optimum.for_ or optimum.model
     recipe = scope.recipe(model)
     if not scope.wanted or recipe is None or not sources or any("://" in one or one[:1] == "@" for one in sources):

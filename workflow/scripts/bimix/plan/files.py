@@ -1,0 +1,100 @@
+"""The local files that a dataset of text names: those that are not there, and those of unknown form."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from glob import iglob
+from pathlib import Path
+
+Key = tuple[str | int, ...]
+# Where the files of the paper's two datasets come from, by the beginnings of their paths.
+SOURCES = {
+    "data/pile/": "the Pile, arXiv 2101.00027",
+    "data/slimpajama/": "huggingface.co/datasets/cerebras/SlimPajama-627B",
+    "data/cc.en.300.bin": "fasttext.cc/docs/en/crawl-vectors.html",
+    "data/qa/webquestions": "nlp.stanford.edu/software/sempre",
+    "data/qa/lambada": "huggingface.co/datasets/EleutherAI/lambada_openai",
+    "data/qa/triviaqa": "nlp.cs.washington.edu/triviaqa",
+}
+# How a dataset does without a block that names a file.
+WITHOUT = {
+    "vectors": "`vectors: null` trains vectors on the text",
+    "downstream": "`downstream: null` asks no questions",
+}
+PACKED = r"\.(gz|xz|zst)$"
+
+
+def has_wildcards(pattern: str) -> bool:
+    """Whether a path is a glob; a question mark in a web address is no wildcard."""
+    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
+
+
+def corpus_patterns(corpus: Mapping) -> Iterator[tuple[Key, list[str]]]:
+    """The paths, globs and lists of a corpus by their keys."""
+    for name in ("train", "validation", "validation_only"):
+        part = corpus.get(name, {})
+        by_key = {(name, one): own for one, own in part.items()} if isinstance(part, dict) else {(name,): part}
+        for key, patterns in by_key.items():
+            if isinstance(patterns, str | list):
+                yield key, [patterns] if isinstance(patterns, str) else patterns
+
+
+def named_files(value: Callable[[str], object], folder: str) -> Iterator[tuple[Key, str]]:
+    """Paths, globs and lists (@file) that a dataset names, with their keys; `value` gives what is at
+    a key, or None. A finished tokenizer in `folder` needs no source.
+    """
+    for key, patterns in corpus_patterns(value("corpus") or {}):
+        yield from ((("corpus", *key, number), pattern) for number, pattern in enumerate(patterns))
+    keys = ["vectors/file", *([] if Path(folder, "tokenizer.json").exists() else ["tokenizer/file"]), "export/data"]
+    found: dict[Key, object] = {tuple(key.split("/")): value(key) for key in keys}
+    found |= {("mixture_files", name): path for name, path in (value("mixture_files") or {}).items()}
+    for task, own in (value("downstream/tasks") or {}).items():
+        places = {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
+        found |= {key: path for key, path in places.items() if path and "://" not in path}
+    yield from ((key, path) for key, path in found.items() if isinstance(path, str))
+
+
+def missing_files(found: Iterable[tuple[Key, str]], folder: str) -> dict[str, Key]:
+    """Those of `named_files` that are not there, but for those far away or made in `folder`."""
+    return {path: key for key, path in found if "://" not in path and is_missing(path, folder)}
+
+
+def is_missing(path: str, folder: str) -> bool:
+    """Whether a path, a list, or all files of a glob are not there."""
+    if path.startswith("@"):
+        return not os.path.lexists(path[1:])
+    if has_wildcards(path):
+        return not any(os.path.isfile(one) for one in iglob(path, recursive=True))
+    return not os.path.lexists(path) and not path.startswith(f"{folder}/")
+
+
+def missing_sentence(missing: Mapping[str, Key]) -> str:
+    """That files are not there, where they come from, and which of their blocks may be left out."""
+    by_source: dict[str, list[str]] = {}
+    for path in missing:
+        source = next((where for start, where in SOURCES.items() if path.startswith(start)), "")
+        by_source.setdefault(source, []).append(path)
+    said = "; ".join(", ".join(paths) + (f" (from {source})" if source else "") for source, paths in by_source.items())
+    more = [way for block, way in WITHOUT.items() if any(key[0] == block for key in missing.values())]
+    where = ["docs/data.md has their sizes"] if by_source.keys() - {""} else []
+    kind = "these files are" if len(missing) > 1 else "this file is"
+    return "; ".join([f"{kind} not there: {said}", *where, *more]) + "."
+
+
+def unknown_endings(formats: Mapping[str, str], paths: Iterable[str]) -> str | None:
+    """A sentence on files whose endings `formats` lacks, with the line to write; None without any."""
+    known, unknown = {}, {}
+    for path in paths:
+        name = re.sub(PACKED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
+        fitting = max((ending for ending in formats if name.endswith(ending)), key=len, default=None)
+        if fitting is None:
+            unknown.setdefault(Path(name).suffix, []).append(path)
+        else:
+            known[fitting] = formats[fitting]
+    if not unknown:
+        return None
+    count = sum(map(len, unknown.values()))
+    first = ", ".join(paths[0] for paths in unknown.values())
+    line = ", ".join(f'"{ending}": {form}' for ending, form in (known | dict.fromkeys(unknown, "text")).items())
+    files = f"{count} files have endings" if count > 1 else "a file has an ending"
+    return f"{files} that `formats` lacks ({first}): name others, or write `formats: {{{line}}}` under `corpus`."
