@@ -1,14 +1,10 @@
 """Losses and shares of domains, whole and in chunks, with gradients, against plain sums."""
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from bimix.model import cross_entropy, linear
+from bimix.model import cross_entropy
 from bimix.model.cross_entropy import chunked_loss, chunked_shares, sum_by_domain, whole_loss, whole_shares
 
 ROWS, LENGTH, WIDTH, VOCABULARY, PADDED = 5, 3, 4, 11, 16
@@ -81,7 +77,7 @@ def test_gradients_are_taken_only_where_something_learns(given, monkeypatch) -> 
         calls.append(parts)
         return parts[0] @ parts[1].T
 
-    monkeypatch.setattr(cross_entropy, "product", counted)
+    monkeypatch.setattr(cross_entropy.F, "linear", counted)
     # runs of 6 and 9 tokens are three chunks, of three products where something learns
     for learns, one, other, products in (
         (True, hidden, weight, 9),
@@ -105,40 +101,3 @@ def test_large_scores_do_not_overflow_and_domains_are_summed(given) -> None:
     # sums by domain
     values = torch.tensor([1.0, 2.0, 4.0, 8.0, 16.0])
     assert sum_by_domain(values, OWNERS, 4).tolist() == [3, 0, 28, 0]
-
-
-def test_a_layer_and_its_gradients_are_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
-    has = hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    for size, onednn in (((6, 5, 24), has), ((6, 5, 24), False), ((7, 24), has)):
-        monkeypatch.setattr(linear, "HAS_ONEDNN", onednn)  # slower or faster, any processor has it
-        torch.manual_seed(0)
-        ours, theirs = linear.Linear(24, 40), nn.Linear(24, 40)
-        theirs.load_state_dict(ours.state_dict())
-        left = torch.randn(size).transpose(0, -2).requires_grad_()
-        right = left.detach().clone().requires_grad_()
-        upstream = torch.randn_like(ours(left))
-        torch.testing.assert_close(ours(left), theirs(right))
-        ours(left).backward(upstream)
-        theirs(right).backward(upstream)
-        torch.testing.assert_close(left.grad, right.grad)
-        for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(one.grad, other.grad)
-
-
-def test_other_precisions_and_intels_processors_keep_torchs_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    states = torch.randn(3, 8)
-    monkeypatch.setattr(linear, "HAS_ONEDNN", True)
-    assert linear.by_onednn(states)
-    assert not linear.by_onednn(states.double())
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert not linear.by_onednn(states)
-        assert linear.Linear(8, 4)(states).dtype == torch.bfloat16
-    # intels processors keep their own products
-    code = "import torch; torch.cpu.get_capabilities = lambda: {'cpu_name': %r};"
-    code += " torch.backends.cpu.get_cpu_capability = lambda: 'AVX512';"
-    code += " from bimix.model.linear import HAS_ONEDNN; print(HAS_ONEDNN)"
-    given = {"env": {"PYTHONPATH": str(Path(linear.__file__).parents[2])}, "capture_output": True, "text": True}
-    names = ("Intel Xeon", "AMD EPYC 9B45")
-    found = [subprocess.run([sys.executable, "-c", code % name], **given) for name in names]
-    has = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    assert [one.stdout.strip() for one in found] == ["False", str(has)], found

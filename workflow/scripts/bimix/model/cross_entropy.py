@@ -14,8 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bimix.model.linear import linear, product
-
 
 def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor, reduction: str = "mean") -> Tensor:
     """Cross entropy in nats of `targets` (n,) from `hidden` (n, width) and `weight`
@@ -24,7 +22,7 @@ def whole_loss(hidden: Tensor, weight: Tensor, padding: Tensor, targets: Tensor,
     The `padding` (padded vocabulary,), 0 or minus infinity, is a bias of the product; to slice off
     the padded columns would copy the logits. With `reduction` none: the loss of each token (n,).
     """
-    return F.cross_entropy(linear(hidden, weight, padding).float(), targets, reduction=reduction)
+    return F.cross_entropy(F.linear(hidden, weight, padding).float(), targets, reduction=reduction)
 
 
 def whole_shares(
@@ -110,7 +108,7 @@ class _ChunkedLoss(torch.autograd.Function):
                 for start in range(first, first + count, chunk):
                     here = slice(start, min(start + chunk, first + count))
                     part, wanted = states[here], targets[here, None]
-                    scores = product(part, rows).float()
+                    scores = F.linear(part, rows).float()
                     if not learns:
                         losses[here] = F.cross_entropy(scores, wanted[:, 0], reduction="none")
                         shares[run] += losses[here].sum()
@@ -125,8 +123,8 @@ class _ChunkedLoss(torch.autograd.Function):
                     scores.div_(sums * len(targets))
                     scores.scatter_add_(1, wanted, torch.full_like(right, -1 / len(targets)))
                     gradient = scores.to(precision)
-                    hidden_gradient[here] = product(gradient, rows.T)
-                    weight_gradients[run, :vocabulary] += product(gradient.T, part.T)
+                    hidden_gradient[here] = F.linear(gradient, rows.T)
+                    weight_gradients[run, :vocabulary] += F.linear(gradient.T, part.T)
                 first += count
         ctx.runs = runs
         ctx.save_for_backward(hidden_gradient, weight_gradients)

@@ -15,7 +15,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bimix.model.linear import product
 from bimix.model.transformer import Transformer, rotary_tables
 
 # Two logits closer than this fraction of the largest one are a tie in fp32, whose sums depend on
@@ -166,7 +165,7 @@ def begin(model: Transformer, rows: Tensor, lengths: Tensor, new_tokens: int) ->
 
 def score(model: Transformer, states: Tensor) -> Tensor:
     """Logits (batch, vocabulary) of the last block's states (batch, width), without padded ids."""
-    return product(model.final_norm(states), model.embedding.weight[: model.shape.vocabulary])
+    return F.linear(model.final_norm(states), model.embedding.weight[: model.shape.vocabulary])
 
 
 def record(step: Callable[[], Tensor]) -> Callable[[], Tensor]:
@@ -214,5 +213,5 @@ def token_losses(model: Transformer, states: Tensor, targets: Tensor) -> Tensor:
     """-log p (n,) in nats, fp64 on the CPU, of `targets` (n,) from final `states` (n, width)."""
     weight = model.embedding.weight[: model.shape.vocabulary]
     parts = zip(states.split(SCORED_AT_ONCE), targets.split(SCORED_AT_ONCE), strict=True)
-    losses = [F.cross_entropy(product(part, weight).float(), own, reduction="none") for part, own in parts]
+    losses = [F.cross_entropy(F.linear(part, weight).float(), own, reduction="none") for part, own in parts]
     return torch.cat(losses).double().cpu()

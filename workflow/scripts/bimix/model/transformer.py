@@ -16,7 +16,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bimix.model.cross_entropy import chunked_loss, chunked_shares, uncompiled_shares, whole_loss, whole_shares
-from bimix.model.linear import Linear
 
 ROTARY_SHARE = 0.25
 ROTARY_BASE = 10_000.0
@@ -88,8 +87,8 @@ class Attention(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.heads = shape.heads
-        self.query_key_value = Linear(shape.width, 3 * shape.width)
-        self.out = Linear(shape.width, shape.width)
+        self.query_key_value = nn.Linear(shape.width, 3 * shape.width)
+        self.out = nn.Linear(shape.width, shape.width)
 
     def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys (both rotated) and values, each (batch, heads, length, head width)."""
@@ -115,8 +114,8 @@ class Block(nn.Module):
         self.attention_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
         self.attention = Attention(shape)
         self.mlp_norm = nn.LayerNorm(shape.width, eps=NORM_EPSILON)
-        self.mlp_in = Linear(shape.width, 4 * shape.width)
-        self.mlp_out = Linear(4 * shape.width, shape.width)
+        self.mlp_in = nn.Linear(shape.width, 4 * shape.width)
+        self.mlp_out = nn.Linear(4 * shape.width, shape.width)
 
     def feed_forward(self, hidden: Tensor) -> Tensor:
         return hidden + self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(hidden)), approximate="tanh"))
