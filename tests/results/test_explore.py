@@ -94,15 +94,6 @@ def test_the_page_computes_what_python_computes(browser: Browser, made: Path) ->
             equal(browser, fitted, run, draws(len(DOMAINS)))
 
 
-def test_the_linear_member_of_a_metric_counts_as_in_python(browser: Browser, made: Path) -> None:
-    fitted = json.loads((made.parent / "transfer.json").read_text())
-    for number, values in enumerate(fitted["coefficients"].values()):
-        values["roots"] = {name: 0.1 * (number + place) for place, name in enumerate(fitted["domains"])}
-    law = f"DATA.laws[{DRAWN.index('transfer')}].fitted"
-    browser.run(f"state.law = {{fitted: {{...{law}, coefficients: arguments[0]}}}};", fitted["coefficients"])
-    equal(browser, fitted, {"step": STEPS[-1], "parameters": None, "tokens": None, "pools": None}, draws(len(DOMAINS)))
-
-
 def test_repeated_text_and_sizes_count_as_in_python(browser: Browser, tmp_path: Path) -> None:
     kept = ["FreeLaw", "NIH ExPorter", "Pile-CC"]
     tiny, mixtures = (pl.read_csv(KEPT / f"proof/{name}.csv") for name in ("tiny_first", "tiny_mixtures"))

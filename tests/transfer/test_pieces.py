@@ -21,7 +21,7 @@ def test_shares_count_less_beyond_one_epoch_and_without_data_numbers_are_at_anch
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 4)
     found = mixing.fit(shares, np.full((4, 3), np.nan), [0, 1, -1], 1e-3)
     assert found.means[0] == pytest.approx([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U], abs=1e-6)
-    _, a, g, k, t, _ = found.parts()
+    _, a, g, k, t = found.parts()
     assert not t.any()
     assert np.allclose(a, 0.15) and np.allclose(g, 1 / (1 + np.exp(-1)))
     assert np.allclose(k[:2, 0], np.where(np.eye(2, 3) > 0, 1, np.exp(mixing.MEAN_U)))
@@ -103,7 +103,7 @@ def test_levels_of_a_mixture_are_those_of_the_formula() -> None:
             wanted[n, i] = np.log(terms) + r @ t[i]
     whole = mixing.Mixing(x[None], np.zeros((1, 4)), 2, own, gaps[None], t[None])
     assert np.allclose(mixing.predict(whole, shares), wanted)
-    c, a, g, k, found, _ = whole.parts()
+    c, a, g, k, found = whole.parts()
     assert np.array_equal(found, t)
     assert np.allclose(c, x[:, :2]) and np.allclose(a, [[0.2, 0.6], [0.3, 0.5]]) and g[1] == 0.5
     assert k[0, 0, 1] == 1 and k[0, 0, 0] == pytest.approx(np.exp(-2 + 0.1 - 0.25))

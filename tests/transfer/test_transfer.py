@@ -293,6 +293,9 @@ def test_the_json_has_its_coefficients_and_that_of_an_earlier_version_is_not_ref
     fitted = laws.fit("transfer", observed)
     old = fitted | {"choice": {"terms": 1, "ridge": 1e-4, "prior": False, "apart": True}}
     refused("earlier version of this project: fit it again", next, transfer.refit([(observed, None)], old))
+    member = dict.fromkeys(fitted["domains"], 0.1)  # the linear one of a metric
+    old = {name: values | {"roots": member} for name, values in fitted["coefficients"].items()}
+    refused("earlier version of this project", laws.predict, fitted | {"coefficients": old}, mixtures(1, 2, 3), [8000])
     # the json of coefficients and their number
     observed = observe(with_transfer(2, 3), mixtures(2, 10, 3), STEPS, 0.003)
     fitted = laws.fit("transfer", observed)

@@ -38,7 +38,7 @@ from bimix.observations.groups import spread_of
 from bimix.observations.groups import written as groups_written
 from bimix.observations.observations import Observations
 from bimix.observations.prior import offsets, recorded, written
-from bimix.transfer import law, linear, mixing
+from bimix.transfer import law, mixing
 from bimix.transfer.choice import choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
@@ -86,8 +86,7 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
         rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
         return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
-    y, of_metrics = run_levels(seen, weights), bool(observed.metrics)  # a group is of losses or of metrics
-    choice, parts = choose(seen.proportions, y, own, weights, gaps, straight, spread, of_metrics)
+    choice, parts = choose(seen.proportions, run_levels(seen, weights), own, weights, gaps, straight, spread)
     coefficients = _coefficients(seen, observed.proportions, weights, parts)
     return at_reference(coefficients, observed, form), {"choice": choice}
 
@@ -130,16 +129,11 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     middle = y[0] if len(y) == 1 else np.where(there > 0, np.nansum(y, axis=0) / np.maximum(there, 1), np.nan)
     made = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight}
     made["spread"] = spread
-    begin, member = read(fitted["coefficients"], fitted["domains"]), choice.get("linear")
-    begin = resumed(linear.start_of(begin, member) if member else begin, shares, middle, own, gaps, straight, spread)
+    begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight, spread)
     whole = mixing.fit(shares, middle, own, weights=counts.max(axis=0)[None], start=begin, **made)
     mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
     for index, (observed, weights) in enumerate(samples):
-        parts = mixed.parts(index)
-        if member:
-            runs = linear.Runs(shares, shares if straight is None else straight, y[min(index, len(y) - 1)])
-            parts = linear.joined(parts, member, runs, counts[index])
-        again = _coefficients(seen[index], observed.proportions, weights, parts, fitted)
+        again = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
         yield as_asked(at_reference(again, observed, form), fitted)
 
 

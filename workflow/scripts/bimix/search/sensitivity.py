@@ -40,7 +40,6 @@ class Numbers:
     own: np.ndarray  # (d,) index of the training domain, -1 where the loss domain is not trained on
     ridge: float = RIDGE
     t: np.ndarray | float = 0.0  # (d, m) the signed term, which is taken as it was fitted, as is
-    b: np.ndarray | float = 0.0  # (d, m) of the linear member
     spread: np.ndarray | None = None  # (m, m) L of groups of domains; None: 1
 
     @property
@@ -68,7 +67,7 @@ def fitted_numbers(fitted: dict, own: np.ndarray) -> Numbers:
     chosen = [fitted[name] for name in ("choice", "choice_of_metrics") if name in fitted]
     ridge = float(np.exp(np.log(np.concatenate([one.get("ridges", [one["ridge"]]) for one in chosen])).mean()))
     spread = spread_of(fitted.get("domain_groups", {}), fitted["domains"])
-    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t, read.b, spread)
+    return Numbers(read.c, read.a, read.g, read.k, own, ridge, read.t, spread)
 
 
 def slopes(at: Numbers, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -86,7 +85,7 @@ def slopes(at: Numbers, shares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     top = each.max(axis=2, keepdims=True)
     weight = np.exp(each - top)
     level = top[:, :, 0] + np.log(weight.sum(axis=2))
-    level += (shares[:, None] * at.t - np.sqrt(shares)[:, None] * at.b).sum(axis=2)
+    level += (shares[:, None] * at.t).sum(axis=2)
     weight /= weight.sum(axis=2, keepdims=True)
     by_k = -(weight * at.a / sums)[:, :, :, None] * parts
     by_g = np.einsum("ndqj,nj->nd", by_k, finite) * at.g * (1 - at.g)

@@ -7,11 +7,10 @@ losses rise with a share.
 """
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
-from bimix.transfer import linear, mixing
+from bimix.transfer import mixing
 from bimix.transfer.factor import blocks
 
 RIDGES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
@@ -49,7 +48,7 @@ COST = 3
 FALLEN, NEXT_TO_NONE, RISEN = 0.99, 0.1, 1.2
 
 
-def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, of_metrics=False):
+def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
     """The choice of ridge, prior and terms by cross-validation over mixtures, and the mixing factor
     fitted to all mixtures with it.
 
@@ -72,9 +71,9 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     tried = []
 
     def enter(choice, mixed):
-        missed = misses(mixed, shares, y, folds, straight)
-        each, error = np.nanmean(np.abs(missed), axis=0), float(np.nanmean(np.abs(missed)))
-        tried.append(({**choice, "error": error}, mixed.take(np.array([count])), each, missed))
+        missed = np.abs(misses(mixed, shares, y, folds, straight))
+        each, error = np.nanmean(missed, axis=0), float(np.nanmean(missed))
+        tried.append(({**choice, "error": error}, mixed.take(np.array([count])), each))
         return tried[-1]
 
     # Without the prior and with it: each follows the path of ridges until PATIENCE of them reduce
@@ -112,7 +111,7 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
     prior = chosen[0]["prior"]
     known = {"gaps": gaps if prior else None, "straight": straight, "spread": spread}
     if not alike:
-        plain = np.array([each for choice, _, each, _ in tried if choice["prior"] == prior])
+        plain = np.array([each for choice, _, each in tried if choice["prior"] == prior])
         signed, hurting = walk(shares, y, own, rows, folds, ridges, passed[prior, ridges[0]], plain.min(axis=0), known)
         at, hurt = picked(plain, signed, len(used))
         made = {
@@ -130,14 +129,9 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None, 
         entry = enter(made, descend(shares, y, own, made, gaps, straight, spread, rows))
         if _ratio(entry[2], chosen[2]) < 1:
             chosen = entry
-    choice, near, errors, missed = chosen
+    choice, near, errors = chosen
     made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
     parts = mixing.fit(shares, y, own, start=near, **made, **known).parts()
-    if of_metrics and not alike and choice["terms"] == 1:
-        runs = linear.Runs(shares, shares if straight is None else straight, y)
-        made, missed = linear.choose(runs, base, folds, missed, partial(_weighed, runs=len(used)))
-        parts, errors = linear.joined(parts, made, runs, base), np.nanmean(missed, axis=0)
-        choice = {**choice, "linear": made, "error": float(np.nanmean(missed))}
     return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
 
 

@@ -2,15 +2,16 @@
 `mixing`, its levels and derivatives as functions of the parameters.
 
     log F_i = log sum_q A_iq (sum_j k_iqj r_j^gamma_i)^-alpha_iq
-              + sum_j t_ij r_j - sum_j b_ij sqrt(r_j)
+              + sum_j t_ij r_j
 
-A law's JSON has t if the signed term is on, and b, as `roots`, if a metric has a linear part
-(`linear`); missing ones are 0, as in older files.
+A law's JSON has t if the signed term is on; else it is 0.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+
+from bimix.errors import InputError
 
 BLOCK = 1e6  # bytes
 
@@ -23,7 +24,6 @@ class Factor(NamedTuple):
     g: np.ndarray  # (d,) gamma
     k: np.ndarray  # (d, K, m)
     t: np.ndarray  # (d, m)
-    b: np.ndarray  # (d, m), 0 or more
 
     def levels(self, shares: np.ndarray, straight: np.ndarray | None = None) -> np.ndarray:
         """log F (n, d) at shares (n, m), NaN where nothing helps a loss; t acts on `straight`."""
@@ -34,7 +34,7 @@ class Factor(NamedTuple):
         top = logs.max(axis=2)
         top = np.where(np.isfinite(top), top, np.nan)
         mixed = (top + np.log(np.exp(logs - top[:, :, None]).sum(axis=2))).T
-        return mixed + (shares if straight is None else straight) @ self.t.T - np.sqrt(shares) @ self.b.T
+        return mixed + (shares if straight is None else straight) @ self.t.T
 
     def written(self, domains: tuple[str, ...], shifts: np.ndarray | float = 0.0) -> list[dict]:
         """The JSON of each loss domain; log A is written minus its shift (d,)."""
@@ -50,15 +50,18 @@ class Factor(NamedTuple):
                 for q in range(self.c.shape[1])
             ]
             table.append({"terms": terms, "gamma": float(self.g[i])})
-            for name, row in (("t", self.t[i]), ("roots", self.b[i])):
-                if row.any():
-                    table[-1][name] = dict(zip(domains, row.tolist(), strict=True))
+            if self.t[i].any():
+                table[-1]["t"] = dict(zip(domains, self.t[i].tolist(), strict=True))
         return table
 
 
 def read(coefficients: dict, domains: list[str]) -> Factor:
-    """The factor from a law's coefficients; missing terms of a loss domain have height 0."""
+    """The factor from a law's coefficients; missing terms of a loss domain have height 0. Errors: a
+    metric with a linear part, which earlier versions fitted.
+    """
     table = list(coefficients.values())
+    if any("roots" in values for values in table):
+        raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
     none = dict.fromkeys(domains, 0.0)
     most = max(len(values["terms"]) for values in table)
     absent = {"A": 0.0, "alpha": 0.0, "transfer": dict.fromkeys(domains, 1.0)}
@@ -71,16 +74,15 @@ def read(coefficients: dict, domains: list[str]) -> Factor:
         g=np.array([values["gamma"] for values in table]),
         k=np.array([[[term["transfer"][name] for name in domains] for term in own] for own in terms]),
         t=np.array([[values.get("t", none)[name] for name in domains] for values in table]),
-        b=np.array([[values.get("roots", none)[name] for name in domains] for values in table]),
     )
 
 
 def numbers(values: dict) -> int:
     """The number of fitted parameters of a loss domain's factor: per term alpha and all but one of
-    the k above 0 (a scale); gamma if used; all t but one, as shares sum to 1; the b above 0.
+    the k above 0 (a scale); gamma if used; all t but one, as shares sum to 1.
     """
     helpers = [sum(k > 0 for k in term["transfer"].values()) for term in values["terms"]]
-    straight = max(len(values.get("t", ())) - 1, 0) + sum(b > 0 for b in values.get("roots", {}).values())
+    straight = max(len(values.get("t", ())) - 1, 0)
     return sum(helpers) + len(helpers) - 1 + (max(helpers) > 1) + straight
 
 

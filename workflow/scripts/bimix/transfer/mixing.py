@@ -64,8 +64,7 @@ class Mixing:
 
     def parts(self, fit: int = 0) -> Factor:
         """The factor of one fit."""
-        unpacked = unpack(self.x[fit], self.terms, self.own, self.gaps[fit], self.spread)
-        return Factor(*unpacked, self.t[fit], np.zeros_like(self.t[fit]))
+        return Factor(*unpack(self.x[fit], self.terms, self.own, self.gaps[fit], self.spread), self.t[fit])
 
 
 def predict(mixing: Mixing, shares: np.ndarray, fit: int = 0, straight: np.ndarray | None = None) -> np.ndarray:

@@ -54,7 +54,7 @@ def _harm(run: Run, shares: np.ndarray):
 
 def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -> Callable:
     """sum_i w_i L_i(r) with gradient and Hessian; `height` (d,) is h, `target` w."""
-    c, a, g, k, t, b = mixed
+    c, a, g, k, t = mixed
 
     def at(r):
         r = np.maximum(r, TINY)
@@ -69,10 +69,9 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
         total = value.sum(axis=1)
         by_rho = np.einsum("dq,dqj->dj", first, slope)
         straight = np.einsum("dq,dqj->dj", first, bend)  # what curves along each share alone
-        roots = np.sqrt(rho)
-        scale = target * height * np.exp(run.level + run.nu * (t @ r - b @ roots)) * total**run.nu
+        scale = target * height * np.exp(run.level + run.nu * (t @ r)) * total**run.nu
         log_slope = by_rho * by_r / total[:, None]  # of the sum of F
-        whole = log_slope + t - b * (by_r / (2 * roots))  # of F
+        whole = log_slope + t  # of F
         each = scale * run.nu / total
         flat = (slope * by_r).reshape(-1, len(r))
         hessian = flat.T @ ((each[:, None] * second).reshape(-1, 1) * flat)
@@ -80,7 +79,6 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
         hessian -= log_slope.T @ ((scale * run.nu)[:, None] * log_slope)
         diagonal = np.arange(len(r))
         hessian[diagonal, diagonal] += each @ (straight * by_r**2 + by_rho * bend_r)
-        hessian[diagonal, diagonal] += (scale * run.nu) @ b * (by_r**2 / (2 * rho) - bend_r) / (2 * roots)
         gradient = (scale * run.nu) @ whole
         extra, extra_slope, extra_bend = (target * part for part in _harm(run, r))
         trained = run.own >= 0

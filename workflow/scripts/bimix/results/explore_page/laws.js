@@ -69,8 +69,7 @@ const Laws = (() => {
         return term.alpha > 0 ? (sum > 0 ? term.A * sum ** -term.alpha : NaN) : term.A;
       });
       const straight = c.t ? total(law.domains, from => c.t[from] * mixture[from]) : 0;
-      const roots = c.roots ? total(law.domains, from => c.roots[from] * Math.sqrt(rho[from])) : 0;
-      const factor = Math.log(terms.reduce((a, b) => a + b, 0)) + straight - roots;
+      const factor = Math.log(terms.reduce((a, b) => a + b, 0)) + straight;
       const over = c.size ? 1 : curve({ B: c.B, beta: c.beta, C: c.C }, run.step);
       let harm = 0;
       const again = mixture[name] * per(name) - 1;

@@ -1,6 +1,6 @@
-"""Measure what the linear member of metrics gains over a signed term (no test: run it by hand).
+"""Measure the errors of laws of metrics (no test: run it by hand).
 
-python tests/benchmarks/bench_harm.py {made,olmix} [folder of olmix/] [--kinds ...] [--seeds ...]
+python tests/benchmarks/bench_metrics.py {made,olmix} [folder of olmix/] [--kinds ...] [--seeds ...]
 [--tables ...] [--counts ...] [--first N] -> tables on standard output
 
 `made`: tables of made_metrics.py, 19 domains, 17 error rates, 64 runs; new mixtures without noise.
@@ -8,11 +8,8 @@ python tests/benchmarks/bench_harm.py {made,olmix} [folder of olmix/] [--kinds .
 on, of three swarms (resources/reproductions/olmix), at a quarter, a half and all of the runs
 that are not asked for (16, 32 and 128 are). A cell is the error of unseen mixtures in %,
 Spearman x 100 by loss domain, and that of the mean over loss domains; means over the draws.
-Columns: `signed`; as `metrics`, with a linear member; LightGBM; and a `stand-in`, log L = c
-- sum_j b_j sqrt(r_j) + sum_j t_j r_j, b >= 0, its ridge by cross-validation for each loss domain.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import bench
@@ -20,7 +17,6 @@ import made_metrics
 import numpy as np
 from print_rows import in_order
 from public_tables import from_wide, olmix
-from scipy.optimize import nnls
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
@@ -28,37 +24,6 @@ from bimix.laws import fitted as laws
 
 def of_law(observed, new, law="transfer"):
     return laws.predict(laws.fit(law, observed), new, [1])[:, 0]
-
-
-def stand_in(observed, new):
-    shares, y = observed.proportions, np.log(observed.losses[:, 0])
-    n, m = shares.shape
-    folds = np.random.default_rng(0).permutation(np.arange(n) % 8)
-    ridges = np.geomspace(1e-4, 10, 11)
-
-    def fitted(rows, values, ridge):
-        table = np.concatenate([-np.sqrt(shares[rows]), shares[rows], -shares[rows]], axis=1)
-        level, middle = values.mean(), table.mean(axis=0)
-        # t is the difference of two numbers of at least 0
-        design = np.concatenate([table - middle, np.sqrt(ridge) * np.eye(3 * m)])
-        found = nnls(design, np.concatenate([values - level, np.zeros(3 * m)]), maxiter=10_000)[0]
-        return lambda r: level + (np.concatenate([-np.sqrt(r), r, -r], axis=1) - middle) @ found
-
-    columns = []
-    for values in y.T:
-        missed = [
-            np.mean(
-                [
-                    np.abs(
-                        fitted(folds != f, values[folds != f], ridge)(shares[folds == f]) - values[folds == f]
-                    ).mean()
-                    for f in range(8)
-                ]
-            )
-            for ridge in ridges
-        ]
-        columns.append(fitted(np.ones(n, dtype=bool), values, ridges[np.argmin(missed)])(new))
-    return np.exp(np.stack(columns, axis=1))
 
 
 # Olmix' swarms: the names of their files, runs that are asked for, and runs that are fitted.
@@ -77,10 +42,8 @@ def benchmarks(folder, released, joined, first):
 
 
 WAYS = {
-    "signed": of_law,
-    "metrics": lambda observed, new: of_law(replace(observed, metrics=observed.loss_domains), new),
+    "transfer": of_law,
     "lightgbm": lambda observed, new: of_law(observed, new, "regmix"),
-    "stand-in": stand_in,
 }
 
 
