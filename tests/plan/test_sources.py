@@ -82,6 +82,17 @@ def test_optima_come_from_the_swarm_where_their_law_needs_it(config: dict) -> No
     refused("'bimix_swarm' needs a block `swarm`", Dataset(config, "own").source, "bimix_swarm")
 
 
+def test_the_optimum_of_another_group_has_its_name(config: dict) -> None:
+    own, groups = Dataset(config, "own"), config["datasets"]["own"]["groups"]
+    groups |= {"more": ["se", "uniform"], "my_swarm": ["je", "ce"]}
+    assert own.fit("bimix_of_more") == Fit("proxy", "bimix", "more", 800)
+    assert own.fit("transfer_of_my_swarm") == Fit("proxy", "transfer", "my_swarm", 800)
+    assert own.source("bimix_of_more").rule == "optimize_mixture"
+    assert "bimix_of_more" in known_names(own, ()) and "bimix_of_compare" not in known_names(own, ())
+    for name in ("bimix_of_less", "bimix_of_", "bimix_more"):
+        refused(f"no mixture '{name}'", own.source, name)
+
+
 def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
     own, swarm = Dataset(config, "own"), config["datasets"]["own"]["swarm"]
     for law, entry in LAWS.items():

@@ -13,6 +13,7 @@ and, where it reads pools, `at_run`. A per-step law is a module with these funct
 and one loss domain (`per_step.py`).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -165,6 +166,9 @@ LAWS: dict[str, Law] = {
 # is. The swarm is measured at one step.
 SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
 
+# The optimum of a law: fitted to the group under `optimum`, to the swarm, or to another group.
+OPTIMUM = re.compile(rf"({'|'.join(LAWS)})(?:_swarm|_of_([^/]+))?")
+
 # Joins the names of models of several sizes in paths; no model's name may contain it.
 JOINS = "+"
 
@@ -174,4 +178,4 @@ def is_optimum(mixture: str) -> bool:
     of observations: it tests the law, and if the law were fitted to it, another mixture would take
     its name.
     """
-    return mixture.removesuffix("_swarm") in LAWS
+    return OPTIMUM.fullmatch(mixture) is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
+from bimix.laws.table import LAWS, OPTIMUM, SWARM_LAWS, is_optimum
 from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, SOURCES, Source, groups_of, taken, wanted_rule
 
 REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
@@ -175,18 +175,18 @@ class Dataset:
 
     def fit(self, mixture: str) -> Fit | None:
         """The fit of an optimum, or None. Errors: a lacking or small swarm; a law of one size."""
-        if not is_optimum(mixture):
+        if not (found := OPTIMUM.fullmatch(mixture)):
             return None
-        law, optimum = mixture.removesuffix("_swarm"), self.block["optimum"]
+        (law, group), optimum = found.groups(), self.block["optimum"]
         if self.from_swarm(mixture):
             if lack := self.swarm_lack(mixture):
                 raise self.fault("swarm/runs", lack)
             return Fit(self.block["swarm"]["model"], law, "swarm", self.block["swarm"]["step"])
-        if mixture != law:
+        if mixture.endswith("_swarm") and not group:
             raise self.fault("", f"{mixture!r} needs a block `swarm` in the dataset.")
         if "models" in optimum and not LAWS[law].over_sizes:
             raise self.fault("optimum/models", one_size(law))
-        return Fit(optimum["model"], law, optimum["group"], optimum["step"])
+        return Fit(optimum["model"], law, group or optimum["group"], optimum["step"])
 
     def coefficients(self, fit: Fit) -> str:
         return f"{self.folder}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
@@ -194,7 +194,7 @@ class Dataset:
     def from_swarm(self, mixture: str) -> bool:
         """Whether a mixture is the optimum of a law fitted to the dataset's swarm."""
         of_law = mixture in SWARM_LAWS and mixture not in self.config["laws"]["optimise"]
-        return "swarm" in self.block and (of_law or (mixture.endswith("_swarm") and is_optimum(mixture)))
+        return "swarm" in self.block and (of_law or mixture in [f"{law}_swarm" for law in LAWS])
 
     def swarm_lack(self, mixture: str) -> str | None:
         """The reason why the swarm is too small for a mixture's law; None where it is not."""

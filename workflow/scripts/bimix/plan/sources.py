@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum
+from bimix.laws.table import LAWS, OPTIMUM, SWARM_LAWS, is_optimum
 
 if TYPE_CHECKING:
     from bimix.plan.dataset import Dataset
@@ -100,9 +100,9 @@ SOURCES = [
     Source(
         "optimize_mixture",
         SEARCHED,
-        rf"({'|'.join(LAWS)})(_swarm)?",
+        OPTIMUM.pattern,
         known=lambda dataset: optima_of(dataset),
-        makes=lambda dataset, mixture: True,
+        makes=lambda dataset, mixture: group_of(mixture) in (None, *own_groups(dataset.block)),
         needs="swarm",
     ),
 ]
@@ -124,6 +124,8 @@ def lack(dataset: "Dataset", mixture: str) -> tuple[str, str]:
     source = next((one for one in SOURCES if one.needs and re.fullmatch(one.pattern, mixture)), None)
     if source is None or (WANTED.fullmatch(mixture) and has_wanted(dataset.block)):
         return "", ""
+    if group_of(mixture):
+        return "groups", ""
     if WANTED.fullmatch(mixture):
         key = "optimum/objective" if "objective" in dataset.block["optimum"] else source.needs
         return key, f"{mixture} needs domains with more weight than the rest; all weigh the same."
@@ -188,9 +190,22 @@ def by_hand_datasets(datasets: Collection["Dataset"]) -> str:
 def optima_of(dataset: "Dataset") -> list[str]:
     """Optima that a dataset's groups may name."""
     fitted = [law for law in LAWS if law not in SWARM_LAWS]
+    fitted += [f"{law}_of_{group}" for group in own_groups(dataset.block) for law in LAWS]
     if "swarm" in dataset.block:
         return [*fitted, *SWARM_LAWS, *(f"{law}_swarm" for law in LAWS)]
     return fitted + [law for law in SWARM_LAWS if law in dataset.config["laws"]["optimise"]]
+
+
+def own_groups(block: dict) -> list[str]:
+    """The groups under `groups` in a user's block, of a completed one too."""
+    others = {"compare", "methods", "swarm"} | (groups_of(block) if search_runs(block) else {}).keys()
+    return [name for name in block.get("groups", ()) if name not in others]
+
+
+def group_of(mixture: str) -> str | None:
+    """The group that an optimum names as {law}_of_{group}; None where it names none."""
+    found = OPTIMUM.fullmatch(mixture)
+    return found and found[2]
 
 
 def wanted_rule(mixture: str) -> tuple[int, str] | None:

@@ -12,7 +12,7 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named
 from bimix.plan.dataset import evaluations, one_size
-from bimix.plan.sources import BEST, GROUP, search_names, search_runs
+from bimix.plan.sources import BEST, GROUP, group_of, search_names, search_runs
 from bimix.settings.complete import mixture_lists, unsearched
 from bimix.settings.files import Key
 from bimix.settings.models import SUM_TOLERANCE, Faults
@@ -221,14 +221,16 @@ def check_fit(scope: Scope) -> Faults:
 
 
 def check_found_before(scope: Scope) -> Faults:
-    """Mixtures of the fitted group that its own runs find, an optimum or the best run."""
-    group, stages = scope.block.optimum.group, scope.own.get("stages", {})
-    key = {"compare": ("compare", "mixtures"), "methods": ("methods",)}.get(group, ("groups", group))
-    for number, name in enumerate(dict(scope.lists()).get(key, ())):
-        parts = [name, *(stage["mixture"] for stage in stages.get(name, ()))]
-        if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):
-            sentence = f"{name} is found by the runs of the group {group}, to which laws are fitted (optimum/group):"
-            yield (*key, number), f"{sentence} take it out, or fit them to another group."
+    """Mixtures of a fitted group that runs find, its own or another's: an optimum or the best run."""
+    stages, lists = scope.own.get("stages", {}), dict(scope.lists())
+    others = {group_of(name) for names in lists.values() for name in names} & (scope.block.groups or {}).keys()
+    for group in dict.fromkeys([scope.block.optimum.group, *sorted(others)]):
+        key = {"compare": ("compare", "mixtures"), "methods": ("methods",)}.get(group, ("groups", group))
+        for number, name in enumerate(lists.get(key, ())):
+            parts = [name, *(stage["mixture"] for stage in stages.get(name, ()))]
+            if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):
+                sentence = f"{name} is found by runs, and laws are fitted to the group {group}: take it out, or fit"
+                yield (*key, number), f"{sentence} them to another group."
 
 
 def check_reuse(scope: Scope) -> Faults:
@@ -315,8 +317,9 @@ def check_sized_laws(scope: Scope) -> Faults:
         yield "optimum/models", sentence, not every
     for key, names in scope.lists():
         for number, name in enumerate(names):
-            if name in LAWS and not LAWS[name].over_sizes and not scope.planned.from_swarm(name):
-                yield (*key, number), one_size(name)
+            law = name.partition("_of_")[0]
+            if law in LAWS and not LAWS[law].over_sizes and not scope.planned.from_swarm(name):
+                yield (*key, number), one_size(law)
 
 
 # Losses measured elsewhere

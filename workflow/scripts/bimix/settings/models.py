@@ -32,7 +32,7 @@ NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, th
 USED = "|".join([*(source.pattern for source in SOURCES if source.pattern), "swarm_.*", ".*_swarm"])
 OF_OWN = (
     "a name like any other that this workflow does not use itself, as baseline, uniform, the measures, laws and methods"
-    " and what begins with published_ or swarm_ or ends in _swarm"
+    " and what begins with published_, swarm_ or {law}_of_ or ends in _swarm"
 )
 
 

@@ -5,7 +5,7 @@ import stat
 from glob import iglob
 from pathlib import Path
 
-from bimix.laws.table import LAWS
+from bimix.laws.table import LAWS, OPTIMUM
 from bimix.names import named, shown
 from bimix.plan.dataset import evaluations
 from bimix.plan.files import (
@@ -64,8 +64,8 @@ def check_measured_only(scope: Scope) -> Faults:
     key, block = "corpus/validation_only", scope.block
     for name in block.corpus.validation_only.keys() & set(block.domains):
         yield (*key.split("/"), name), "it is in `domains`, which are trained on; files of it go to `validation`."
-    names = [*scope.laws, *(name.removesuffix("_swarm") for _, names in scope.lists() for name in names)]
-    for law in dict.fromkeys(name for name in names if name in LAWS) if scope.wanted else ():
+    listed = [found[1] for _, names in scope.lists() for name in names if (found := OPTIMUM.fullmatch(name))]
+    for law in dict.fromkeys([*scope.laws, *listed]) if scope.wanted else ():
         if not LAWS[law].measured_only:
             sentence = f"{law} has losses of training domains alone; leave it out of laws/optimise and of all groups,"
             yield key, f"{sentence} or take these domains out."
