@@ -37,7 +37,7 @@ ROOMS = {
 }
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 36_620, "tests": 33_290, "docs": 3_270, "README.md": 150}
+LINES = {"code": 36_600, "tests": 33_060, "docs": 3_250, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",
@@ -48,10 +48,18 @@ DROPPED: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",
+    "datasets/*/training/*/decay_share": "leave it out",
+    "datasets/*/training/*/horizons": "leave it out",
+    "datasets/*/training/*/optimizer": "leave it out",
+    "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`",
     "models/*/launch/attention": "leave it out",
     "models/*/launch/bucket_megabytes": "leave it out",
     "models/*/launch/gradient_compression": "leave it out",
     "models/*/launch/shard": "leave it out",
+    "training/*/decay_share": "leave it out",
+    "training/*/horizons": "leave it out",
+    "training/*/optimizer": "leave it out",
+    "training/*/schedule=wsds": "take `warm_exponential` or `cosine`",
 }
 MAPPED = re.findall(r"^    (\w+) ", bimix.__doc__, flags=re.MULTILINE)
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,6 +1,5 @@
 """Learning rates against their formulas."""
 
-import itertools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,11 +15,10 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import recipe
-from bimix.training.recipe import Recipe, schedule_fault
+from bimix.training.recipe import Recipe, rate_fault
 from bimix.training.update import ahead, build_optimizer, update
 
 PEAK, FINAL = 1e-3, 1e-4
-ANNEALED = RECIPE | {"steps": 40, "evaluate_every": 5, "schedule": "wsds", "warmup_share": 0.1, "horizons": [10, 20]}
 
 
 def rates(schedule: str, steps: int, at: list[int], warmup_share: float = 0.06, **more: object) -> list[float]:
@@ -50,51 +48,20 @@ def test_a_recipe_is_read_without_torch() -> None:
     subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": package}, check=True)
 
 
-def test_wsds_decays_to_each_horizon_and_goes_on_at_the_full_rate() -> None:
-    # the authors' own run: horizons 12,500, 26,250 and the end, decays a tenth of them
-    ends = (12_500, 26_250, 53_750)
-    found = rates("wsds", ends[-1], list(range(ends[-1])), warmup_share=0.04, horizons=ends[:-1])
-    assert found[:2150] == pytest.approx([PEAK * (step + 1) / 2150 for step in range(2150)], rel=1e-12)
-    for end in ends:
-        length = round(end / 10)
-        begin = end - length
-        assert found[begin - 1] == PEAK and found[end - 1] == pytest.approx(FINAL, rel=1e-12)
-        expected = [PEAK - (PEAK - FINAL) * (k + 1) / length for k in range(length)]
-        assert found[begin:end] == pytest.approx(expected, rel=1e-9)
-    assert set(found[2150:11_250]) == {PEAK}
-    for end, following in itertools.pairwise(ends):
-        assert set(found[end : following - round(following / 10)]) == {PEAK}
-
-
-def test_the_losses_of_wsds_are_measured_where_a_decay_ends_and_nowhere_else() -> None:
-    own = Recipe(**ANNEALED)
-    assert [step for step in range(1, 41) if own.evaluates(step)] == [10, 20, 40]
-    assert [own.rate(step - 1) for step in (10, 20, 40)] == pytest.approx([own.final_learning_rate] * 3)
-    assert own.rate(10) == own.rate(20) == own.learning_rate
+def test_losses_are_measured_at_each_interval_and_at_the_end() -> None:
     assert [step for step in range(1, 41) if Recipe(**RECIPE).evaluates(step)] == [10, 20, 30, 40]
     assert [step for step in range(1, 41) if Recipe(**RECIPE | {"evaluate_every": 30}).evaluates(step)] == [30, 40]
 
 
-def test_keys_at_their_defaults_are_in_no_fingerprint() -> None:
-    assert Recipe(**RECIPE | {"horizons": [], "decay_share": 0.1, "pool_share": 1.0}).settings() == RECIPE
-    assert Recipe(**ANNEALED | {"decay_share": 0.2}).settings() == ANNEALED | {"decay_share": 0.2}
+def test_a_key_at_its_default_is_in_no_fingerprint() -> None:
+    assert Recipe(**RECIPE | {"pool_share": 1.0}).settings() == RECIPE
+    assert Recipe(**RECIPE | {"pool_share": 0.5}).settings() == RECIPE | {"pool_share": 0.5}
 
 
-def test_what_does_not_go_together_in_a_schedule_is_one_sentence() -> None:
-    assert schedule_fault(ANNEALED) is None and schedule_fault(RECIPE) is None
-    for changes, sentence in (
-        ({"horizons": [12]}, "12 is not measured, as losses are every 5 steps (evaluate_every)."),
-        ({"horizons": [10, 40]}, "40 is not before the end of the run, 40, which is a horizon anyway."),
-        ({"horizons": [5], "warmup_share": 0.2}, "the decay to 5 begins at step 4, before the warm-up ends, 8:"),
-        ({"decay_share": 0.8}, "the decay to 20 begins at step 4, before the one before it ends, 10:"),
-        ({"schedule": "cosine"}, "only the schedule wsds decays to horizons, and this recipe's is cosine."),
-    ):
-        key, found = schedule_fault(ANNEALED | {"warmup_share": 0.0} | changes)
-        assert key == "horizons" and found.startswith(sentence)
-    lowered = "0.001 is above the peak, learning_rate 0.0001: lower it as well."
-    assert schedule_fault(RECIPE | {"learning_rate": 1e-4, "final_learning_rate": 1e-3}) == (
-        "final_learning_rate",
-        lowered,
+def test_a_final_rate_above_the_peak_is_a_sentence() -> None:
+    assert rate_fault(RECIPE) is None
+    assert rate_fault(RECIPE | {"learning_rate": 1e-4, "final_learning_rate": 1e-3}).startswith(
+        "0.001 is above the peak"
     )
 
 

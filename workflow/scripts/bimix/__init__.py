@@ -6,7 +6,7 @@
     transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
     laws         one table of laws; fitted laws: bimix, transfer and those of others
     plan         which files and runs there are, who makes which mixture, targets
-    model        the transformer, its loss, optimizers, its memory, generation, export
+    model        the transformer, its loss, its memory, generation, export
     training     a session of runs, the loop, order, checkpoints, GPUs, users' commands
     reweighting  DoReMi, DoGE, the path of their weights
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals

@@ -12,10 +12,18 @@ KEYS: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
+    "datasets/*/training/*/decay_share": "leave it out: it was of the schedule `wsds`",
+    "datasets/*/training/*/horizons": "leave it out, and train one run for each length",
+    "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",
+    "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
     "models/*/launch/shard": "leave it out; train a model above 5e9 parameters by your own `command`",
+    "training/*/decay_share": "leave it out: it was of the schedule `wsds`",
+    "training/*/horizons": "leave it out, and train one run for each length",
+    "training/*/optimizer": "leave it out: the optimizer is AdamW",
+    "training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
 }
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {

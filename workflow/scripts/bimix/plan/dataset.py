@@ -314,12 +314,8 @@ def weights_of(model: Mapping) -> float:
 
 
 def evaluations(recipe: Mapping) -> list[int]:
-    """Steps at which a training measures its losses: every `evaluate_every` and the last; of `wsds`
-    the ends of the decays, since losses between them are not those of a decayed run.
-    """
+    """Steps at which a training measures its losses: every `evaluate_every` and the last."""
     every, last = recipe["evaluate_every"], recipe["steps"]
-    if recipe.get("schedule") == "wsds":
-        return [*recipe.get("horizons", []), last]
     return [*range(every, last, every), last]
 
 

@@ -313,14 +313,11 @@ class Settings(Block):
     validation_rows: Count = key("Validation rows of each domain, at most.")
     learning_rate: Positive = key("Peak rate.")
     final_learning_rate: Positive = key("Rate at the end, at most the peak.")
-    schedule: Literal["exponential", "warm_exponential", "doremi", "cosine", "wsds"] = key(
+    schedule: Literal["exponential", "warm_exponential", "doremi", "cosine"] = key(
         "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
-        "after it; `wsds`, flat with a decay to each of `horizons`, where alone losses are measured."
+        "after it."
     )
-    horizons: Unique[Count] = key("Of `wsds`: steps at which a decay ends.", "none", "a list of measured steps")
-    decay_share: Whole = key("Of `wsds`: share of a horizon that decays.", "`0.1`")
     warmup_share: Share = key("Share of the steps; `exponential` has none.")
-    optimizer: Literal["adamw", "muon"] = key("`muon`: for matrices ([training](training.md#muon)).", "`adamw`")
     beta1: Share = key("Of AdamW.")
     beta2: Share = key("Of AdamW.")
     epsilon: Positive = key("Of AdamW.")

@@ -21,7 +21,7 @@ from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
 from bimix.settings.models import Faults
 from bimix.settings.scope import Scope
-from bimix.training.recipe import schedule_fault
+from bimix.training.recipe import rate_fault
 
 SURE = 10  # times as much text as the sizes of files say
 # Stages of a run that need the weights of their model, or train it in our own way.
@@ -198,33 +198,16 @@ def check_commands(scope: Scope) -> Faults:
 
 
 def check_schedules(scope: Scope) -> Faults:
-    """What does not go together in a schedule, and an optimum at a step at which a run's rate has
-    not decayed: its losses compare with those of no run of that length. Losses measured once are
-    remarked.
-    """
-    block, fitted = scope.block, None
-    if scope.sound("optimum/step", "optimum/model", "optimum/group"):
-        fitted = ("swarm", "training") if block.optimum.group == "swarm" else ("training", block.optimum.model)
+    """Final rates above their peaks. Losses measured once are remarked."""
     for key, recipe in scope.recipes():
-        annealed, own = recipe["schedule"] == "wsds", (scope.config.models or {}).get(key[1])
-        if key[0] == "reweighting" and not annealed:
-            recipe = recipe | {"horizons": []}  # the model's are nothing to another schedule
-        if found := schedule_fault(recipe):
-            yield (*key, found[0]), found[1]
-            continue
-        if annealed and key[0] == "training" and own and own.command:
-            yield (*key, "schedule"), f"{key[1]} is trained by a command, which has its own schedule; wsds is none."
-        if annealed and key == fitted and block.optimum.step not in evaluations(recipe):
-            yield "optimum/step", unmeasured(f"losses of {block.optimum.model}", recipe, block.optimum.step)
-        if key[0] == "training" and len(evaluations(recipe)) == 1:
-            interval = "no horizons" if annealed else f"evaluate_every {recipe['evaluate_every']:,}"
-            sentence = f"with {interval} and {recipe['steps']:,} steps the losses are measured once, at the end; a law"
-            yield key, f"{sentence} over steps needs several.", True
+        if fault := rate_fault(recipe):
+            yield (*key, "final_learning_rate"), fault
+        elif key[0] == "training" and len(evaluations(recipe)) == 1:
+            sentence = f"with evaluate_every {recipe['evaluate_every']:,} and {recipe['steps']:,} steps the losses are"
+            yield key, f"{sentence} measured once, at the end; a law over steps needs several.", True
 
 
 def unmeasured(what: str, recipe: dict, step: int) -> str:
     """That nothing is measured at a step of a training, and when it is."""
     when = f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"
-    if recipe["schedule"] == "wsds":
-        when = f"at the ends of its decays alone, {named(f'{one:,}' for one in evaluations(recipe))}"
     return f"the {what} are measured {when}, not at {step:,}."

@@ -37,7 +37,7 @@ from bimix.model.attention import attention_kernel
 from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
-from bimix.training.recipe import Recipe, schedule_fault
+from bimix.training.recipe import Recipe, rate_fault
 from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
 
 if TYPE_CHECKING:
@@ -196,10 +196,8 @@ def open_session(options: argparse.Namespace) -> Session:
     end_by_sigterm()
     launched = time.monotonic()
     recipe = Recipe(**options.recipe)
-    # horizons of a model on wsds are nothing to other schedules
-    wrong = schedule_fault(options.recipe | ({} if recipe.schedule == "wsds" else {"horizons": []}))
-    if wrong is not None:
-        raise InputError(f"recipe, {wrong[0]}: {wrong[1]}")
+    if fault := rate_fault(options.recipe):
+        raise InputError(f"recipe, final_learning_rate: {fault}")
     indices = {split: read_table(getattr(options, split)) for split in ("train", "validation")}
     evaluated = sorted(indices["validation"]["domain"].unique().to_list())
     trained = set(indices["train"]["domain"])

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.memory import largest_micro_batch
-from bimix.model.optimizers import MuonAndAdamW, adamw
 from bimix.model.transformer import Transformer
 from bimix.training.order import Schedule, next_rows
 from bimix.training.recipe import Recipe
@@ -78,9 +77,14 @@ def fit(session: Session, model: nn.Module, state: dict, known: int | None) -> i
 
 
 def build_optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """The optimizer of a recipe, for a model on its device."""
-    settings = recipe.learning_rate, (recipe.beta1, recipe.beta2), recipe.epsilon, recipe.weight_decay
-    return MuonAndAdamW(model, *settings) if recipe.optimizer == "muon" else adamw(model.parameters(), *settings)
+    """AdamW without weight decay on biases and norms, as in the DoReMi code; fused: one kernel per
+    update. The model must already be on its device.
+    """
+    decayed = [weight for weight in model.parameters() if weight.dim() >= 2]
+    spared = [weight for weight in model.parameters() if weight.dim() < 2]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": spared, "weight_decay": 0.0}]
+    betas = recipe.beta1, recipe.beta2
+    return torch.optim.AdamW(groups, lr=recipe.learning_rate, betas=betas, eps=recipe.epsilon, fused=True)
 
 
 def compile_whole(model: nn.Module) -> None:
