@@ -45,6 +45,8 @@ DROPPED: dict[str, str] = {
     "bimix allocate": "call `bimix optimise` with --parameters",
     "bimix pareto": "call `bimix optimise` twice",
     "datasets/*/observations/allow_unmeasured": "take it away",
+    "datasets/*/optimum/objective/carry": "name one number",
+    "datasets/*/optimum/objective/confidence": "take it away",
     "datasets/*/optimum/objective/marginals": "bound the shares",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",

@@ -235,10 +235,10 @@ def objective(folder: Path) -> Made:
     return made(folder, ends, objective=asked)
 
 
-def carry(folder: Path) -> Made:
+def effect_growth(folder: Path) -> Made:
     """Web is 4 % above m0's in transfer, and 5 % are allowed of a model with twice the effects."""
     ends = PLAIN_ENDS | {"transfer": [2.0, 2.0, 3.12]}
-    asked = {"kind": "no_worse_than", "reference": "m0", "margin": 0.05, "carry": 2.0}
+    asked = {"kind": "no_worse_than", "reference": "m0", "margin": 0.05, "effect_growth": 2.0}
     return made(folder, ends, objective=asked)
 
 
@@ -369,7 +369,7 @@ FEATURES = {
     "foreign trainer": trainer,
     "validation_only": validation_only,
     "objective": objective,
-    "carry": carry,
+    "effect_growth": effect_growth,
     "reuse": reuse,
     "pools": pools,
     "search": search,
@@ -487,7 +487,7 @@ EXPECTED = {
         "comparison": rows(transfer={"broken": "web 3 %"}, m1={"broken": "code 8.9 %, papers 8.9 %, web 8.9 %"}),
         "verdict": rows("m2", transfer={"broken": "web 3 %"}, m2={"broken": ""}),
     },
-    "carry": USUAL
+    "effect_growth": USUAL
     | {
         "summary": has("made: transfer ", "no loss more than 5 % above m0's: transfer held"),
         "comparison": rows(transfer={"broken": ""}, m1={"broken": "code 4.8 %, papers 4.8 %, web 4.8 %"}),

@@ -17,10 +17,9 @@ import numpy as np
 import public_tables
 
 from bimix.laws import fitted as laws
-from bimix.optimum.objective import Objective, growth
+from bimix.optimum.objective import Objective
 
 MARGIN, BOUND, REFERENCES, VOCABULARY = 0.05, 3, 3, 50_432
-CONFIDENCES = (0.0, 0.5, 1.0)
 
 
 def main(argv=None):
@@ -39,21 +38,21 @@ def main(argv=None):
             names = [name for name, one in zip(fitted["loss_domains"], bound, strict=True) if one]
             for size, measured in ends.items():
                 levels = [float(one[reference].mean()) for one in (ends["1M"], measured)]
-                nu = growth([*levels, VOCABULARY]) if size != "1M" else 1.0
-                ways = [(confidence, 1.0) for confidence in CONFIDENCES] + [(0.5, nu)] * (size != "1M")
-                for number, (confidence, carry) in enumerate(ways):
-                    asked = Objective("no_worse_than", margin=MARGIN, carry=carry, confidence=confidence)
-                    kept = (guess[:, bound] <= guess[reference, bound] * asked.limits(fitted, names)).all(axis=1)
+                nu = float(np.divide(*np.log(np.log(VOCABULARY) / np.array(levels)[::-1])))
+                plain, grown = (Objective("no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
+                ways = {"the law": (plain.allowed, 1.0), "its width": (plain.limits(fitted, names), 1.0)}
+                ways |= {"width and growth": (grown.limits(fitted, names), nu)} if size != "1M" else {}
+                for way, (limits, grew) in ways.items():
+                    kept = (guess[:, bound] <= guess[reference, bound] * limits).all(axis=1)
                     best = np.flatnonzero(kept)[guess[kept][:, ~bound].mean(axis=1).argmin()]
                     rise = (measured[best, bound] / measured[reference, bound] - 1).max() - MARGIN
                     gain = 1 - measured[best, ~bound].mean() / measured[reference, ~bound].mean()
-                    way = f"{confidence:g} of the width{', carried' if number == len(CONFIDENCES) else ''}"
-                    found.setdefault((size, way), []).append((rise, gain, carry))
+                    found.setdefault((size, way), []).append((rise, gain, grew))
     print(f"{options.runs} runs of 1M, {options.draws * REFERENCES} cases: broken %, worst excess points, gain %, nu")
     for (size, way), rows in found.items():
-        rises, gains, carries = np.array(rows).T
+        rises, gains, grown = np.array(rows).T
         broken = f"{100 * (rises > 0).mean():5.1f} {100 * max(rises.max(), 0):6.2f}"
-        print(f"{size:4s} {way:24s} {broken} {100 * gains.mean():7.2f} {carries.mean():6.2f}")
+        print(f"{size:4s} {way:24s} {broken} {100 * gains.mean():7.2f} {grown.mean():6.2f}")
 
 
 if __name__ == "__main__":

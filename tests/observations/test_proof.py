@@ -131,7 +131,7 @@ def test_the_larger_model_has_what_is_said_of_it() -> None:
     ]
     assert [round(times) for times in read] == [8, 8] and "eight times, the rule five times" in page
     broken = answer_questions.bounds(proof)["broken"].to_list()
-    assert broken[-1] == 0 < broken[0] and "With `carry` all bounds hold" in page
+    assert broken[-1] == 0 < broken[0] and "With `effect_growth` all bounds hold" in page
     assert f"trains all ({proof.costs['seconds'].sum() / 3600:.0f} core hours)" in page
 
 

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "workflow" / "scrip
 from bimix.judge.noise import Noise, levels
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
-from bimix.optimum.objective import Objective, growth
+from bimix.optimum.objective import Objective
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 
@@ -362,7 +362,7 @@ def bounds(proof: Proof) -> pl.DataFrame:
     """Of the losses of block D's mixtures by domain, those that `transfer`, fitted to the first seeds of
     block A and of the triple, foretells at most MARGIN above the reference's at the larger model, and
     those of them that are above it there: by the law alone, with its width, and with effects that
-    grow as `carry` says. In every row that growth and the measured one, the slope of the larger
+    grow as `effect_growth` says. In every row that growth and the measured one, the slope of the larger
     model's log effects on the proxies', both without the effects of seeds.
     """
     triple = next(iter(proof.triples))
@@ -379,10 +379,15 @@ def bounds(proof: Proof) -> pl.DataFrame:
     }
     slope = float((measured["tiny"] * measured["larger"]).sum() / (measured["tiny"] ** 2).sum())
     means = [np.mean([*proof.objective(model, None, [REFERENCE])[REFERENCE].values()]) for model in measured]
-    nu, found = growth([*map(float, means), VOCABULARY]), []
-    for way, confidence, carry in (("the law alone", 0.0, 1.0), ("its width", 0.5, 1.0), ("width and growth", 0.5, nu)):
-        asked = Objective("no_worse_than", margin=MARGIN, confidence=confidence, carry=carry)
-        kept = guess[1:] - guess[:1] <= np.log(asked.limits(fitted, seen.loss_domains))
+    nu, found = float(np.divide(*np.log(np.log(VOCABULARY) / np.array(means)[::-1]))), []
+    plain, grown = (Objective("no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
+    ways = {
+        "the law alone": plain.allowed,
+        "its width": plain.limits(fitted, seen.loss_domains),
+        "width and growth": grown.limits(fitted, seen.loss_domains),
+    }
+    for way, limits in ways.items():
+        kept = guess[1:] - guess[:1] <= np.log(limits)
         over = np.expm1(measured["larger"][kept]) - MARGIN
         found.append((way, int(kept.sum()), int((over > 0).sum()), max(float(over.max(initial=0)), 0.0), nu, slope))
     names = ["way", "foretold", "broken", "worst", "growth", "measured"]
@@ -523,7 +528,8 @@ def view_bounds(table: pl.DataFrame) -> str:
         for row in table.iter_rows(named=True)
     ]
     heads = [f"within {100 * MARGIN:.0f} % of the reference by", "foretold", "broken", "worst, points above"]
-    grown = f"Log effects of mixtures are {table['measured'][0]:.2f} times those of the proxies; `carry` says {table['growth'][0]:.2f}."
+    measured, said = table["measured"][0], table["growth"][0]
+    grown = f"Log effects of mixtures are {measured:.2f} times those of the proxies; `effect_growth` says {said:.2f}."
     return markdown(heads, rows) + f"\n{wrapped(grown)}\n"
 
 

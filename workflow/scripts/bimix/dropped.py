@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
     "datasets/*/observations/allow_unmeasured": "take it away: a name that may be misspelt is a remark",
+    "datasets/*/optimum/objective/carry": "name one number as `effect_growth`",
+    "datasets/*/optimum/objective/confidence": "take it away: half of the law's 90 % error is the margin",
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",

@@ -55,7 +55,7 @@ FLAGS = {
     "objective": {
         "help": "weighted (the weighted average, which is the default), minimax (the least worst loss over the reference's) or"
         " no_worse_than (weighted, with no loss above the reference's by more than a margin); or JSON of kind, weights, families"
-        " {family: [loss domain]}, reference, margin, carry, confidence, which are those of a config's"
+        " {family: [loss domain]}, reference, margin, effect_growth, which are those of a config's"
         " optimum/objective (docs/objectives.md)"
     },
     "reference": {"nargs": "?", "help": "mixture.json of minimax and no_worse_than, or the JSON itself"},

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.laws.fitted import at_run, predict
 from bimix.mixtures.mixture import read_proportions
 from bimix.names import check_weights
 from bimix.optimum.families import by_domain, checked
@@ -16,8 +15,8 @@ from bimix.tables import parsed_json, read_json
 
 KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
-CONFIDENCE, LEAST_CARRY = 0.5, 0.05
-AUTO, RUNS_OF_A_SLOPE = "auto", 2
+CONFIDENCE = 0.5  # of the one-sided 90 % width of the law's error, kept as a margin
+LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
 
@@ -46,11 +45,7 @@ TYPES = {
     ),
     "reference": (_text, "a text"),
     "margin": AMOUNT,
-    "carry": (
-        lambda one: all(_number(own) or own == AUTO for own in (one if isinstance(one, list) else [one])),
-        "a number, or a list of numbers that may begin with auto",
-    ),
-    "confidence": AMOUNT,
+    "effect_growth": (lambda one: _number(one, LEAST_GROWTH), f"a finite number, {LEAST_GROWTH} or more"),
 }
 
 
@@ -60,9 +55,9 @@ class Objective:
     reference's losses. no_worse_than: weighted, with no loss above (1 + margin) times the
     reference's.
 
-    The constraint is for a model whose log effects are `carry` times those of the law, and includes
-    the law's error as a width: carry (log L(r) - log L(q)) + width <= log(1 + margin), see
-    `limits`. With a `vocabulary` the law predicts `carry`, see `growth_by`.
+    The constraint is for a model whose log effects are `effect_growth` times those of the law, and
+    includes the law's error as a width: effect_growth (log L(r) - log L(q)) + width <= log(1 +
+    margin), see `limits`.
 
     `weights` are those of the families if there are any, else of the loss domains.
     """
@@ -72,9 +67,7 @@ class Objective:
     families: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reference: Mapping[str, float] | None = None  # {domain: proportion}
     margin: float = 0.0
-    carry: float = 1.0  # by how much log effects grow from the runs to the model that the bound is for
-    vocabulary: float | None = None
-    confidence: float = CONFIDENCE  # of the one-sided 90 % width of the law's error, kept as a margin
+    effect_growth: float = 1.0  # of log effects from the runs to the model that the bound is for
 
     @property
     def plain(self) -> bool:
@@ -85,37 +78,16 @@ class Objective:
         """Allowed ratios (d,) to the reference's losses; 1, which the reference satisfies, where
         the margin is smaller than the width.
 
-        The width is `confidence` times the 90 % quantile of the error of a difference of two
+        The width is CONFIDENCE times the 90 % quantile of the error of a difference of two
         left-out mixtures; 0 for a law that does not record its errors.
         """
-        width = self.confidence * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
-        return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.growth_by(fitted))
+        width = CONFIDENCE * ONE_SIDED * np.sqrt(2) * MEAN_ERROR * left_out_errors(fitted, names)
+        return np.exp(np.maximum(np.log1p(self.margin) - width, 0.0) / self.effect_growth)
 
-    def allowed(self, fitted: dict) -> float:
+    @property
+    def allowed(self) -> float:
         """The ratio that a measured loss may have to the reference's: `limits` without a width."""
-        return float((1 + self.margin) ** (1 / self.growth_by(fitted)))
-
-    def growth_by(self, fitted: dict) -> float:
-        """`carry`, or the prediction of a law over sizes (`growth`) from the reference's mean loss
-        at the largest size with enough runs to fit nu, and at the run to which the law is set.
-        Errors: a law of one size.
-        """
-        if self.vocabulary is None:
-            return self.carry
-        sizes = next(iter(fitted["coefficients"].values())).get("size", {}).get("sizes", [])
-        if len({one["parameters"] for one in sizes}) < 2:
-            raise InputError(
-                f"carry auto takes the reference's loss at both models from a law over sizes, and the law {fitted['law']} was"
-                " fitted at one: give runs of two sizes, or carry with both losses and the vocabulary."
-            )
-        known = [one for one in sizes if one["runs"] >= RUNS_OF_A_SLOPE] or sizes[:1]
-        small = at_run(fitted, known[-1]["parameters"], known[-1]["tokens"])
-        metrics = fitted.get("metrics", ())
-        text = [i for i, name in enumerate(fitted["loss_domains"]) if name not in metrics]
-        if not text:
-            raise InputError("carry auto is of losses, and the law is of metrics alone: give carry a number.")
-        both = [predict(law, self.shares(fitted)[None], law["steps"][-1:])[0, 0, text] for law in (small, fitted)]
-        return growth([*(float(losses.mean()) for losses in both), self.vocabulary])
+        return float((1 + self.margin) ** (1 / self.effect_growth))
 
     def domain_weights(self) -> dict[str, float]:
         """Weights by loss domain; empty where all are equal."""
@@ -159,56 +131,23 @@ def objective_of(
     Errors: an unknown kind or key, an invalid value, no reference where one is needed.
     """
     block = {"kind": "weighted"} | objective_block(given or "weighted")
-    kind, families, carry = block["kind"], block.get("families", {}), block.get("carry", 1.0)
+    kind, families = block["kind"], block.get("families", {})
     if "families" in block:
         weights = None  # those of the domains, which a workflow gives next to the block, are the same
     reference = reference or block.get("reference")
     if kind != "weighted" and reference is None:
         raise InputError(f"the objective {kind} needs --reference, the mixture whose losses it is measured against.")
-    for name in ("margin", "carry", "confidence"):
+    for name in ("margin", "effect_growth"):
         if name in block and kind != "no_worse_than":
             raise InputError(f"--objective: {name} is of no_worse_than: {kind} has none.")
-    foretold = isinstance(carry, Sequence) and AUTO in carry
-    if foretold and not (len(carry) == 2 and carry[0] == AUTO != carry[1] and carry[1] > 1):
-        raise InputError('--objective: carry auto takes one number, that of the vocabulary: ["auto", 50257].')
     return Objective(
         kind=kind,
         weights=block.get("weights") or weights or {},
         families=families,
         reference=None if reference is None else read_proportions(reference),
         margin=block.get("margin", 0.0),
-        carry=1.0 if foretold else growth(carry),
-        vocabulary=float(carry[1]) if foretold else None,
-        confidence=block.get("confidence", CONFIDENCE),
+        effect_growth=block.get("effect_growth", 1.0),
     )
-
-
-def growth(carry: float | Sequence[float]) -> float:
-    """The factor of log effects of mixtures from small to large models: the number itself, or a
-    prediction from the reference's loss at the small and at the large model, and the vocabulary V:
-
-        nu = log(ln V / L_large) / log(ln V / L_small)
-
-    The loss on a domain that is left out stays near that of a uniform guess, ln V, while the
-    reference's falls. Errors: not one number or three, losses above ln V, nu below LEAST_CARRY.
-    """
-    numbers = [carry] if isinstance(carry, int | float) else list(carry)
-    if len(numbers) == 3 and min(numbers) > 0 and max(numbers[:2]) < np.log(numbers[2]):
-        small, large, vocabulary = numbers
-        nu = float(np.log(np.log(vocabulary) / large) / np.log(np.log(vocabulary) / small))
-    elif len(numbers) == 1:
-        nu = float(numbers[0])
-    else:
-        raise InputError(
-            f"carry is {' '.join(f'{one:g}' for one in numbers)}: it must be a number, or the reference's loss at the small and at"
-            " the large model, both below that of a guess, and the vocabulary."
-        )
-    if not LEAST_CARRY <= nu < float("inf"):
-        raise InputError(
-            f"carry is {nu:.3g}: below {LEAST_CARRY:g} the effects of mixtures are all but gone or turned round at the large"
-            " model, and nothing certifies a bound there."
-        )
-    return nu
 
 
 def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:

@@ -151,8 +151,7 @@ def report(
             "weights": dict(objective.weights),
             "families": {name: list(members) for name, members in objective.families.items()},
             "margin": objective.margin,
-            "carry": objective.growth_by(fitted),
-            "confidence": objective.confidence,
+            "effect_growth": objective.effect_growth,
         },
         "objective_value": defined(found.value),
         "average_loss": defined(averages[0]),
@@ -198,11 +197,11 @@ def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str
     return lines
 
 
-def promised(margin: float, carry: float, held: Sequence[float], model: str = "") -> str:
+def promised(margin: float, effect_growth: float, held: Sequence[float], model: str = "") -> str:
     """The guarantee of `no_worse_than`, its model, the rest of the margin; `held`: rises."""
     at = f" at {model}" if model else ""
-    if carry != 1:
-        at = f" at {model or 'a model'}, where effects are {carry:.3g} times as large"
+    if effect_growth != 1:
+        at = f" at {model or 'a model'}, where effects are {effect_growth:.3g} times as large"
     return (
         f"promised is {100 * margin:.3g} %{at}; with the margin for the law's error it allows {100 * min(held):.3g} to"
         f" {100 * max(held):.3g} % by the law"
@@ -229,7 +228,7 @@ def sentences(written: Mapping) -> list[str]:
         said.append(f"KKT residual: {written['kkt_residual']:.2g} (no mixture that is allowed is better by more)")
     held = [one["largest_ratio"] - 1 for one in written["losses"].values() if "largest_ratio" in one]
     if held:
-        said.append(promised(asked["margin"], asked["carry"], held))
+        said.append(promised(asked["margin"], asked["effect_growth"], held))
     if written["binding"]:
         said.append(f"what keeps it from being better: {', '.join(written['binding'])}")
     return said

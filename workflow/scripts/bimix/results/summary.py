@@ -63,7 +63,7 @@ def bound(objective: Objective, law: dict, model: str) -> str:
     if objective.kind != "no_worse_than":
         return ""
     held = objective.limits(law, law["loss_domains"]) - 1
-    return promised(objective.margin, objective.growth_by(law), held, model)
+    return promised(objective.margin, objective.effect_growth, held, model)
 
 
 def unmeasured_rules(hand: Sequence[str], shares: Mapping[str, Mapping], ran: Sequence[str], law: dict) -> list[str]:

@@ -316,7 +316,7 @@ def seen_of(goal: Goal, observed: Observations, fitted: dict) -> Seen:
         )
     broken = np.zeros(len(observed.mixtures))
     if goal.held:
-        limits = _references(goal, observed, fitted, losses) * goal.objective.allowed(fitted) * (1 + HELD)
+        limits = _references(goal, observed, fitted, losses) * goal.objective.allowed * (1 + HELD)
         broken = broken + np.maximum(losses / limits - 1, 0.0).sum(axis=1)
     return Seen(observed.mixtures, observed.proportions, np.log(goal.combined(losses)), broken)
 

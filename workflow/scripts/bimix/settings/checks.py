@@ -27,7 +27,6 @@ from bimix.settings.scope import KNOWN, Scope, names_at
 Check = tuple[Callable[[Scope], Faults], str]
 OF_ALL: tuple[Check, ...] = (
     (mixtures.check_upper, "optimum/upper optimum"),
-    (mixtures.check_objective, "optimum/objective ?observations"),
     (mixtures.check_reference, "optimum/objective compare/mixtures"),
 )
 # `?`: the key may be unset; `/`: it stands outside the dataset's block.

@@ -169,16 +169,6 @@ def check_upper(scope: Scope) -> Faults:
         yield "optimum/upper", f"the upper bounds sum to {most:g}: no mixture reaches 1."
 
 
-def check_objective(scope: Scope) -> Faults:
-    """A growth that nothing foretells."""
-    key, optimum = ("optimum", "objective"), scope.block.optimum
-    objective = optimum.objective
-    observed = getattr(scope.block, "observations", None)
-    if isinstance(objective.carry, list) and "auto" in objective.carry and not observed and not optimum.models:
-        sentence = "auto takes the reference's losses from a law over sizes: name `models` under `optimum`, or give"
-        yield (*key, "carry"), f"{sentence} both losses."
-
-
 def check_reference(scope: Scope) -> Faults:
     """The reference of the optimum must be there before it."""
     key, objective = "optimum/objective", scope.block.optimum.objective

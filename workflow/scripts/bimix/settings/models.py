@@ -77,13 +77,6 @@ def once(entries: list) -> list:
     return entries
 
 
-def is_carry(entries: list) -> bool:
-    """Whether these are two losses and the vocabulary, or auto and the vocabulary."""
-    numbers = entries[1:] if entries[:1] == ["auto"] else entries
-    most = 1 if numbers is not entries else 3
-    return len(numbers) == most and all(isinstance(one, int | float) and one > 0 for one in numbers)
-
-
 def kind_of(value: object) -> str:
     """Which of several kinds a value is of: the tag of the one model that is to read it."""
     return "=object" if isinstance(value, dict) else "=array" if isinstance(value, list) else "=scalar"
@@ -179,10 +172,7 @@ Below = words(str, "a file below {folder}/")
 Law = Literal[tuple(LAWS)]
 Family = words(Some[str], "a list of domains")
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
-Carry = either(
-    scalar=Positive,
-    array=words(list[float | str], "two losses and the vocabulary, or [auto, the vocabulary]", where(is_carry)),
-)
+EffectGrowth = words(float, "a number, 0.05 or more", ge=0.05)
 Relatives = words(list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2)
 Strengths = words(Two[Positive], "two numbers above 0, the lesser first", where(lambda two: two[0] <= two[1]))
 Labels = dict[Domain, str]
@@ -455,12 +445,9 @@ class Objective(Block):
     families: NoneEmpty[Name, Family] = key("Loss domains that count as one; others weigh 0.", "each by itself")
     reference: MixtureName = key("The mixture that losses are compared with.", "the first of `compare`")
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
-    carry: Carry = key(
-        "Of `no_worse_than`: how many times larger log effects are at the model of the bound; or the reference's "
-        "mean loss at both models and the vocabulary; `auto` by a law over sizes.",
-        "1",
+    effect_growth: EffectGrowth = key(
+        "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", "1"
     )
-    confidence: NotNegative = key("Of `no_worse_than`: share of the law's 90 % error kept as a margin.", "0.5")
 
     def faults(self) -> Faults:
         of: dict[str, str] = {}
@@ -472,7 +459,7 @@ class Objective(Block):
         if self.weights and not any(self.weights.values()):
             yield "weights", NO_WEIGHT
         kind = self.kind or "weighted"
-        for name in ("margin", "carry", "confidence") if kind != "no_worse_than" else ():
+        for name in ("margin", "effect_growth") if kind != "no_worse_than" else ():
             if getattr(self, name) is not None:
                 yield name, f"it is of the kind no_worse_than; {kind} has none."
 
