@@ -103,6 +103,8 @@ def test_the_contract_of_files_is_kept(built: Path) -> None:
     accuracies = pl.read_csv(results / "tables/downstream.csv")
     assert accuracies.height == 2 * 2 * 2 * 3 and accuracies["average_loss"].null_count() == 0
     assert "Questions answered right after step 24" in (results / "summary.txt").read_text()
+    details = (results / "summary_details.txt").read_text()
+    assert "atom ends " in details and "von Neumann entropies are of 20 pieces of each domain" in details
     report = json.loads((results / "shards/train/0/report.json").read_text())["records"]
     assert report["in"] == report["kept"] + sum(report["rejected"].values())
 
