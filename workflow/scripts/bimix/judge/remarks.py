@@ -31,13 +31,18 @@ def remarks(options: argparse.Namespace, weights: Mapping[str, float]) -> list[s
     if not (options.entropy and options.validation):
         return []
     entropy = read_table(options.entropy)
-    single = entropy.filter(pl.col("measure") == "SE").select("domain", "nats")
+    single = dict(entropy.filter(measure="SE").select("domain", "nats").iter_rows())
     ends: dict[str, list[pl.DataFrame]] = {}
-    for model, paths in ((options.fitted_model, options.proxies), (options.compared_model, [options.compared])):
-        ends.setdefault(model, []).extend(last_losses(read_table(path)) for path in paths)
-    said = [below_single_tokens(model, dict(single.iter_rows()), pl.concat(own)) for model, own in ends.items() if own]
+    for model, path in [
+        *((options.fitted_model, one) for one in options.proxies),
+        (options.compared_model, options.compared),
+    ]:
+        ends.setdefault(model, []).append(last_losses(read_table(path)))
+    said = []
+    for model, tables in ends.items():
+        said += below_single_tokens(model, single, pl.concat(tables))
     said += thin_text(read_table(options.validation), read_tokens(options.tokens[0]), weights)
-    vectors = entropy.filter(pl.col("measure") == "VNE").select(pl.col("documents") + pl.col("zeros"))
+    vectors = entropy.filter(measure="VNE").select(pl.col("documents") + pl.col("zeros"))
     return [*said, *(pieces_taken(pieces) for (pieces,) in vectors.head(1).iter_rows())]
 
 
@@ -50,12 +55,14 @@ def last_losses(table: pl.DataFrame) -> pl.DataFrame:
     return table.select(pl.col("domain").cast(pl.String), pl.col("loss").cast(pl.Float64))
 
 
-def below_single_tokens(model: str, entropies: Mapping[str, float], ends: pl.DataFrame) -> str:
+def below_single_tokens(model: str, entropies: Mapping[str, float], ends: pl.DataFrame) -> list[str]:
     """By how many nats a model ends below the entropy of single tokens: the plain mean over domains
     of both, the losses of all runs; and that it learnt little where that is under LEARNT.
     """
     losses = dict(ends.group_by("domain").agg(pl.mean("loss")).iter_rows())
     domains = [domain for domain in entropies if domain in losses]
+    if not domains:  # of a command that measures other text
+        return []
     level = fmean(entropies[domain] for domain in domains)
     gap = level - fmean(losses[domain] for domain in domains)
     where = "below" if gap >= 0 else "above"
@@ -63,7 +70,7 @@ def below_single_tokens(model: str, entropies: Mapping[str, float], ends: pl.Dat
     said += f" {len(domains)} domains and all runs"
     if gap < LEARNT:
         said += f": under {LEARNT} nats below it, a model has learnt token frequencies and little more"
-    return f"{said}."
+    return [f"{said}."]
 
 
 def thin_text(index: pl.DataFrame, tokens: Mapping[str, float], weights: Mapping[str, float]) -> list[str]:
