@@ -44,7 +44,7 @@ include: "workflow/rules/optimum.smk"  # fitted law -> the optimised mixture, wh
 include: "workflow/rules/search.smk"  # losses -> the runs to make next, by rounds or by design, and whether to go on
 include: "workflow/rules/downstream.smk"  # the weights of a run at several steps -> its answers to questions
 include: "workflow/rules/exports.smk"  # mixtures as configurations of other training stacks, on request
-include: "workflow/rules/costs.smk"  # what trainings will cost; what each method has cost and what its mixture is worth
+include: "workflow/rules/costs.smk"  # what trainings will cost
 include: "workflow/rules/results.smk"  # all of it -> the summary that is printed at the end
 
 

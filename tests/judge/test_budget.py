@@ -37,7 +37,7 @@ A100 = Device("A100", 312e12, 0.4)
 
 
 def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int = 0) -> PlannedRuns:
-    return PlannedRuns("summary", what, "280M", asdict(RECIPE), runs, done, kept)
+    return PlannedRuns(what, "280M", asdict(RECIPE), runs, done, kept)
 
 
 def test_flops_are_a_trainings_and_its_evaluations_and_hours_those_of_all_devices() -> None:
@@ -80,7 +80,7 @@ def test_searches_cost_what_they_do_beside_pretraining_as_the_report_of_doge_cou
 def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(tmp_path: Path) -> None:
     for gpus, what, devices in ((8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)):
         model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
-        runs = {"needed_for": "methods", "what": what, "model": "a", "runs": 3, "done": 1, "kept": 0}
+        runs = {"what": what, "model": "a", "runs": 3, "done": 1, "kept": 0}
         hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
         flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
         arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]

@@ -14,8 +14,7 @@ from bimix.errors import InputError
 from bimix.mixtures.by_hand import kin, temperature, unimax, wanted, wanted_domains
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import hand_reference, hand_weights
-from bimix.plan.sources import has_wanted, wanted_names, wanted_rivals
-from bimix.settings.complete import unsearched
+from bimix.plan.sources import has_wanted, wanted_names
 
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])
@@ -143,19 +142,14 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
         refused(sentence, made, name, *more)
 
 
-def test_names_are_known_where_the_objective_wants_domains_and_stand_in_every_verdict() -> None:
+def test_names_are_known_where_the_objective_wants_domains() -> None:
     config = copy.deepcopy(CONFIG)
     block = config["datasets"]["d"]
     assert wanted_names(Dataset(config, "d"))[::5] == ["wanted_2", "wanted_2_uniform", "wanted_2_kin"]
     rules = {"wanted_8_kin": "mix_wanted", "unimax": "mix_tokens"}
     assert {name: Dataset(config, "d").source(name).rule for name in rules} == rules
-    rivals = wanted_rivals(Dataset(config, "d"))
-    block["methods"] = ["baseline", "wanted_8"]
-    assert rivals == ["wanted_4", "wanted_8"] and unsearched(config, "d") == ["uniform", "unimax", "wanted_4"]
-    block["optimum"]["max_epochs"] = 5
-    assert wanted_rivals(Dataset(config, "d")) == ["wanted_4"]
     del block["optimum"]["weights"]
-    assert wanted_names(Dataset(config, "d")) == wanted_rivals(Dataset(config, "d")) == []
+    assert wanted_names(Dataset(config, "d")) == []
     refused("no mixture 'wanted_8'", Dataset(config, "d").source, "wanted_8")
 
 

@@ -31,7 +31,6 @@ CONFIG = {
                 "entropy": ["se", "ce"],
                 "rest": ["baseline"],
                 "compare": ["baseline", "ce", "bimix"],
-                "methods": ["baseline", "bimix", "doremi", "doge", "regmix", "transfer_swarm"],
                 "swarm": [f"swarm_{number:04d}" for number in range(1, 13)],
             },
             "training": {"proxy": TINY, "large": LARGE},
@@ -51,9 +50,16 @@ CONFIG = {
 }
 
 
+METHODS = ("baseline", "bimix", "doremi", "doge", "regmix", "transfer_swarm")
+
+
 @pytest.fixture
 def own() -> Dataset:
     return Dataset(copy.deepcopy(CONFIG), "own")
+
+
+def compare(own: Dataset, *names: str) -> None:
+    own.block["compare"]["mixtures"] = own.block["groups"]["compare"] = list(names)
 
 
 def test_a_search_reads_runs_of_the_swarm_from_its_parts(own: Dataset) -> None:
@@ -61,7 +67,7 @@ def test_a_search_reads_runs_of_the_swarm_from_its_parts(own: Dataset) -> None:
     own.block["search"] = {"start": ["se", "swarm_0007", "swarm_0009"], "rounds": 1, "of": 1}
     own.block["swarm"] |= {"together": 6, "training": {}}
     own.block["groups"] |= groups_of(own.block)
-    own.block["groups"]["methods"] = ["baseline", "found", "regmix"]
+    own.block["compare"]["mixtures"] = ["baseline", "found", "regmix"]
     folder = "results/own"
     part = f"{folder}/swarm/proxy/2/losses.parquet"
     assert inputs.losses(own, "proxy", "search_0") == [f"{folder}/runs/proxy/se/losses.parquet", part, part]
@@ -126,18 +132,18 @@ def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:
 
 
 def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
-    counted = {(row.needed_for, row.what, row.model): row for row in planned_runs(own)}
+    compare(own, *METHODS)
+    counted = {(row.what, row.model): row for row in planned_runs(own)}
     assert {kind: row.runs for kind, row in counted.items()} == {
-        ("summary", "pretraining", "proxy"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
-        ("summary", "pretraining", "large"): 3,
-        ("methods", "pretraining", "large"): 4,  # baseline and bimix are among those compared
-        ("methods", "doremi", "proxy"): 1,
-        ("methods", "doge", "proxy"): 1,
-        ("methods", "swarm", "proxy"): 12,
+        ("pretraining", "proxy"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
+        ("pretraining", "large"): 6,
+        ("doremi", "proxy"): 1,
+        ("doge", "proxy"): 1,
+        ("swarm", "proxy"): 12,
     }
-    assert {row.recipe["steps"] for (_, what, _), row in counted.items() if what == "swarm"} == {20}
+    assert counted["swarm", "proxy"].recipe["steps"] == 20
     # two of the three steps whose weights answer questions come before the last
-    assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("summary", "pretraining", "large"): 6}
+    assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("pretraining", "large"): 12}
     assert not any(row.done for row in counted.values())
 
 
@@ -152,12 +158,14 @@ def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace:
         place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
         (workplace / place).parent.mkdir(parents=True)
         (workplace / place).touch()
+    compare(own, *METHODS)
     done = {(row.what, row.model): row.done for row in planned_runs(own) if row.done}
     assert done == {(training.what, training.model): 1 for training in ended}
 
 
 def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: Dataset) -> None:
     folder = "results/own"
+    compare(own, *METHODS)
     reports = search_reports(own)
     assert reports["baseline"] == []
     assert reports["bimix"] == [f"{folder}/runs/proxy/se/run.json", f"{folder}/runs/proxy/ce/run.json"]
@@ -176,13 +184,7 @@ def test_a_model_that_a_design_may_propose_has_a_row_without_runs(own: Dataset) 
     own.block["training"]["mid"] = {"steps": 70, "seed": 1}
     *rows, last = planned_runs(own)
     assert rows == usual
-    assert (last.needed_for, last.what, last.model, last.runs, last.recipe["steps"]) == (
-        "design",
-        "pretraining",
-        "mid",
-        0,
-        70,
-    )
+    assert (last.what, last.model, last.runs, last.recipe["steps"]) == ("pretraining", "mid", 0, 70)
 
 
 def test_a_design_is_asked_for_as_the_config_says() -> None:
@@ -215,5 +217,5 @@ def test_the_papers_datasets_fit_five_runs_and_train_the_papers_rivals(workplace
         assert set(fitted) == {"baseline", *paper.groups["entropy"]} and rival in paper.compared
         # the fifth run is of the paper's held-out pair, and costs none
         assert set(held_out) - set(fitted) == {"published_doremi"}
-        trained = {row.model: row.runs for row in planned_runs(paper) if row.needed_for == "summary"}
+        trained = {row.model: row.runs for row in planned_runs(paper)}
         assert trained == {"280M": len({*fitted, *held_out}), "1B": len(paper.compared)} == {"280M": 6, "1B": 6}

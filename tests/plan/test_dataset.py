@@ -174,7 +174,7 @@ def test_each_of_the_models_is_trained_on_the_group(sized: Dataset, tmp_path, mo
         [("proxy", name) for name in ("se", "ce", "je")]
         + [("small", name) for mixture in ("se", "ce", "je") for name in (mixture, f"{mixture}@2")]
     )
-    sized.groups.update(methods=[], rest=["uniform"])
+    sized.groups["rest"] = ["uniform"]
     sized.block["held_out"] = ["rest"]
     rows = {(row.model, row.runs) for row in budget.planned_runs(sized)}
     assert rows == {("proxy", 3), ("small", 6), ("large", 3)}  # none on the group held out
@@ -233,7 +233,6 @@ def staged() -> Dataset:
                 "training": {"proxy": RECIPE, "large": RECIPE | {"steps": 700}},
                 "optimum": {"model": "proxy", "group": "plain", "step": 50},
                 "held_out": [],
-                "methods": ["one", "found"],
                 "compare": {"model": "large", "mixtures": ["found", "se"]},
             }
         },

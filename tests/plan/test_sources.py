@@ -23,7 +23,6 @@ from bimix.plan.sources import (
     search_names,
     search_runs,
 )
-from bimix.settings.complete import unsearched
 
 
 def test_every_mixture_has_its_rule(config: dict) -> None:
@@ -103,33 +102,12 @@ def test_a_swarm_below_the_least_runs_is_refused(config: dict) -> None:
         refused(f"swarm/runs: {sentence}", own.source, f"{law}_swarm")
 
 
-def test_a_verdict_has_the_best_run_of_each_search_that_its_methods_made(config: dict) -> None:
-    for methods, optimise, swarm, best in (
-        (["bimix"], ["bimix"], True, ["best"]),
-        (["exponential"], ["bimix"], True, ["best_swarm"]),
-        (["exponential"], ["exponential"], True, ["best"]),  # fitted to the group, and no swarm is trained for it
-        (["exponential"], ["exponential"], False, ["best"]),
-        (["exponential", "exponential_swarm"], ["exponential"], True, ["best", "best_swarm"]),
-        (["baseline", "ce"], ["bimix"], True, []),
-    ):
-        own = copy.deepcopy(config)
-        block = own["datasets"]["own"]
-        block["methods"], own["laws"]["optimise"] = methods, optimise
-        if not swarm:
-            del block["swarm"], block["groups"]["swarm"]
-        assert [name for name in unsearched(own, "own") if name.startswith("best")] == best, methods
-        for name in best:
-            assert Dataset(own, "own").source(name).rule == "mix_best"
-
-
 def test_the_best_of_runs_is_judged_by_the_objective_where_they_have_its_reference(config: dict) -> None:
     block = config["datasets"]["own"]
-    block["methods"] = ["bimix"]
     block["optimum"]["objective"] = {"kind": "minimax", "reference": "baseline"}
-    assert "best" not in unsearched(config, "own")
     refused("'best' is judged by minimax against the losses of 'baseline'", Dataset(config, "own").source, "best")
     block["groups"]["entropy"].append("baseline")
-    assert "best" in unsearched(config, "own") and Dataset(config, "own").source("best").rule == "mix_best"
+    assert Dataset(config, "own").source("best").rule == "mix_best"
 
 
 def test_what_groups_may_name_is_what_can_be_made(config: dict) -> None:

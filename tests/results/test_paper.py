@@ -21,7 +21,6 @@ import plot_optimum
 import plot_perplexity
 import plot_predictions
 import plot_rounds
-import plot_verdict
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.results import figures
@@ -137,19 +136,6 @@ def sizes(_):
     return plot_learning.draw_sizes(table("runs large_runs draw error spearman", rows)), names
 
 
-def verdict(_):
-    """Two rules that cost nothing, and three methods of which two cost the same."""
-    rows = [
-        ("uniform", 0.0, 1.1, 0.2, 2.0, True, None),
-        ("unimax", 0.0, 1.0, 0.1, 1.9, True, None),
-        ("bimix", 118.0, 0.9, -0.3, 2.1, False, 2.4),
-        ("transfer", 118.0, 0.9, -0.3, 2.1, False, 1.4),
-        ("regmix", 60.0, -0.4, None, None, None, None),
-    ]
-    columns = "mixture search_percent gain_percent gain_low gain_high significant predicted_gain_percent"
-    return plot_verdict.draw(table(columns, rows)), ["uniform", "unimax", "bimix", "transfer", "regmix"]
-
-
 def answers(scale):
     """Right answers that grow with the steps by `scale`, and bits per byte that fall."""
     rows = [
@@ -172,7 +158,7 @@ def downstream_tasks(_):
 
 FIGURES = [
     *(steps, proportions, predictions, optimum, perplexity, seeds, mixtures),
-    *(entropy, cross_entropy, learning, sizes, verdict),
+    *(entropy, cross_entropy, learning, sizes),
     *(downstream, downstream_tasks),
 ]
 
@@ -282,7 +268,6 @@ def test_the_title_of_a_fit_says_by_how_much_it_misses_the_losses(known):
 
 
 def test_the_figures_in_front_state_what_was_found(known):
-    assert title(verdict(known)[0]) == "uniform gains most, 1.10 %, significant."
     assert title(learning(known)[0]).startswith(
         "Least error on new mixtures: bimix at 4 (8.3 %), bimix at 16 (2.1 %). "
     )

@@ -163,9 +163,9 @@ def test_no_domain_is_left_out_and_proposals_are_ten_thousandths(tmp_path) -> No
 
 
 def test_models_are_those_of_a_plan_of_costs(tmp_path) -> None:
-    plan = "needed_for,what,model,parameters,tokens_per_run,flops_per_run\n"
-    plan += "summary,pretraining,proxy,1000,5000,4e7\nsummary,swarm,proxy,1000,700,5e6\nsummary,total,,,,\n"
-    plan += "summary,pretraining,large,100000,50000,4e11\n"
+    plan = "what,model,parameters,tokens_per_run,flops_per_run\n"
+    plan += "pretraining,proxy,1000,5000,4e7\nswarm,proxy,1000,700,5e6\ntotal,,,,\n"
+    plan += "pretraining,large,100000,50000,4e11\n"
     flags = ["--tokens", '{"a": 1, "b": 2}', "--models", models(tmp_path, plan), "--large", "large"]
     _, runs = proposed(tmp_path, *flags, "--offered", "proxy", "--budget", "0.05%")
     assert runs["model"].to_list() == ["proxy"] * 5 and set(runs["flops"]) == {4e7} and set(runs["tokens"]) == {5000}

@@ -220,13 +220,13 @@ def test_stages_are_taken_and_those_of_ones_own_file_are_seen(tmp_path: Path) ->
     def change(config: dict) -> None:
         block = demo(config)
         block["stages"] = {f"late_{name}": staged("ce", name) for name in ("se", "uniform", "baseline", "bimix")}
-        block |= {"mixture_files": {"own": str(tmp_path / "own.json")}, "methods": ["own", "ce"]}
+        block |= {"mixture_files": {"own": str(tmp_path / "own.json")}, "centre": "own"}
         block["compare"]["mixtures"] = ["baseline", "late_bimix"]
 
     own = [{"share": 0.5, "mixture": {name: 1}} for name in ("code", "docs")]
     (tmp_path / "own.json").write_text(json.dumps({"stages": own}))
     (line,) = said(whole(change))
-    assert "methods: own has stages, and what others are measured against" in line
+    assert "centre: own has stages, and what others are measured against" in line
     (tmp_path / "own.json").write_text(json.dumps({"code": 1}))
     assert said(whole(change)) == []
 
@@ -240,7 +240,6 @@ def two_sizes(config: dict, other: str = "small") -> None:
     block["optimum"] = {"models": [other, "proxy"], "group": "entropy"}
     block["compare"]["mixtures"] = ["baseline", "uniform", "transfer"]
     block["held_out"] = []
-    block.pop("methods")
     config["laws"]["optimise"] = ["transfer"]
 
 

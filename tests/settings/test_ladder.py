@@ -97,7 +97,7 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
         "models": {"m": {"shape": shape, "launch": {"gpus": 0}}, "g": {"shape": shape, "launch": {"gpus": 1}}},
         "datasets": {"d": own | {"training": {"m": recipe, "g": recipe}}},
     }
-    planned = PlannedRuns("summary", "pretraining", "m", recipe, 3, 0, 0)
+    planned = PlannedRuns("pretraining", "m", recipe, 3, 0, 0)
     costs = cost(planned, Shape(**shape, vocabulary=1000), 128, 2, Device(**rate), 1)
     minutes = math.ceil((60 * costs.device_hours_left + 90 * ladder.JOB_SECONDS / 60) / 2)
     assert minutes > 3

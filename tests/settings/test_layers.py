@@ -105,7 +105,6 @@ datasets:
     search: {start: [baseline, uniform, wanted_4], rounds: 3}
     compare: {mixtures: [baseline, wanted_4, round3, found]}
     held_out: null
-    methods: null
 """
 
 

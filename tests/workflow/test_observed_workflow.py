@@ -59,41 +59,6 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return checkout.call(folder, *arguments, "--configfile", "own.yaml")
 
 
-def test_methods_are_judged_by_runs_made_elsewhere(workplace: Path) -> None:
-    losses = pl.read_csv(workplace / "losses.csv")
-    last = losses.filter(pl.col("mixture").is_in(["m0", "m1", "m2"]))
-    seeds = [last.with_columns(pl.lit(seed).alias("seed"), pl.col("loss") * (1 + 1e-4 * seed)) for seed in (1, 2)]
-    pl.concat(seeds).write_csv(workplace / "seeded.csv")
-    costs = "mixture,search_runs,search_flops,large_flops,predicted_gain_percent\nm1,4,1e9,1e10,1.5\n"
-    (workplace / "costs.csv").write_text(costs)
-    changed(
-        workplace,
-        observations={"losses": "seeded.csv", "mixtures": "mixtures.csv", "costs": "costs.csv"},
-        groups={"fitted": ["m0", "m1", "m2"]},
-        held_out=[],
-        methods=["m2", "m0", "m1"],
-        compare={"mixtures": ["m2", "m0"]},
-    )
-    done = call(workplace, "results/own/tables/verdict.csv", "results/own/figures/verdict.svg")
-    assert not done.returncode, done.stdout + done.stderr
-    rows = {row["mixture"]: row for row in pl.read_csv(workplace / "results/own/tables/verdict.csv").to_dicts()}
-    means = {
-        name: np.exp(
-            np.log(
-                pl.concat(seeds)
-                .filter((pl.col("mixture") == name) & (pl.col("step") == 8000))
-                .group_by("seed")
-                .agg(pl.col("loss").mean())["loss"]
-            ).mean()
-        )
-        for name in ("m0", "m1", "m2")
-    }
-    assert {name: rows[name]["average_loss"] for name in rows} == pytest.approx(means)
-    assert rows["m1"]["gain_percent"] == pytest.approx(100 * (1 - means["m1"] / means["m2"]))
-    assert rows["m1"]["optimism_percent"] == pytest.approx(1.5 - rows["m1"]["gain_percent"])
-    assert rows["m1"]["search_percent"] == pytest.approx(10) and rows["m0"]["search_runs"] == 0
-
-
 @pytest.mark.slow
 def test_everything_follows_from_two_tables(workplace: Path) -> None:
     (workplace / "disk").mkdir()

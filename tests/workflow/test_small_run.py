@@ -42,8 +42,7 @@ datasets:
     optimum: {model: atom, group: entropy, step: 24}
     swarm: {model: atom, runs: 12, seed: 0, together: 6, step: 12, training: {steps: 12, evaluate_every: 12}}
     held_out: [held_out]
-    compare: {model: atom, mixtures: [baseline, bimix]}
-    methods: [baseline, bimix, regmix, doremi]
+    compare: {model: atom, mixtures: [baseline, bimix, regmix, doremi]}
     downstream:
       model: atom
       steps: [12, 24]

@@ -134,11 +134,7 @@ def test_a_profile_plans_what_comes_after_an_optimised_mixture_that_is_held_out(
 def test_the_plan_has_the_runs_that_snakemake_plans(workplace: Path) -> None:
     printed = said(workplace, "results/demo/plan.csv")
     plan = pl.read_csv(workplace / "results/demo/plan.csv")
-    runs = dict(plan.filter(pl.col("what") == "total")["needed_for", "runs"].iter_rows())
-    assert runs["summary"] == planned(workplace)["pretrain_model"]
-    jobs = planned(workplace, "results/demo/summary.txt", "results/demo/tables/verdict.csv")
-    # the swarm's runs are trained sixteen to a job
-    assert runs["methods"] == jobs["pretrain_model"] - runs["summary"] + jobs["train_doremi"] + jobs["train_doge"] + 32
+    assert plan.filter(pl.col("what") == "total")["runs"].to_list() == [planned(workplace)["pretrain_model"]]
     assert "| pretraining | proxy" in printed
 
 

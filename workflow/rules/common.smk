@@ -242,7 +242,7 @@ def models_with(key):
     return [name for name, model in config["models"].items() if key in model]
 
 
-IN_FRONT = ("optimum", "learning", "cross_entropy", "rounds", "verdict")  # figures whose title is a finding
+IN_FRONT = ("optimum", "learning", "cross_entropy", "rounds")  # figures whose title is a finding
 TABLES = {}  # what the report shows of each table, by name; show_table writes its page
 
 

@@ -189,6 +189,7 @@ rule compare_mixtures:
     input:
         losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("compare/model")),
         bytes=planned(inputs.byte_counts),
+        searches=planned(budget.report_files),
         code=script("compare_mixtures", *JUDGE),
     output:
         table=table("comparison", "4 Training", "Comparison of the large runs (csv)"),
@@ -200,6 +201,7 @@ rule compare_mixtures:
         reference=setting("compare/mixtures/0"),
         weights=bound("weights"),
         objective=bound("objective"),
+        searches=as_json(planned(budget.search_reports)),
     shell:
         RUN + r"""compare_mixtures.py \
             --losses {input.losses:q} \
@@ -207,6 +209,7 @@ rule compare_mixtures:
             --reference {params.reference:q} \
             --weights {params.weights:q} \
             --objective {params.objective:q} \
+            --searches {params.searches:q} \
             --out {output.table:q} \
             2>{log:q}
         """

@@ -25,7 +25,6 @@ def brief(number: float) -> str:
 
 # What is printed of each row: the heading, and how its number is written.
 PRINTED = {
-    "needed_for": ("needed for", str),
     "what": ("what", str),
     "model": ("model", str),
     "runs": ("runs", "{:,}".format),

@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
+    "datasets/*/methods": (
+        "list the mixtures under `compare/mixtures`: tables/comparison.csv has the runs and FLOPs each was found from"
+    ),
     "datasets/*/observations/allow_unmeasured": "take it away: a name that may be misspelt is a remark",
+    "datasets/*/observations/costs": (
+        "leave it out: of runs trained elsewhere it is not known what a mixture was found from"
+    ),
     "datasets/*/optimum/objective/carry": "name one number as `effect_growth`",
     "datasets/*/optimum/objective/confidence": "take it away: half of the law's 90 % error is the margin",
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",

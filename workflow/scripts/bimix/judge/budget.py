@@ -30,7 +30,6 @@ class Cost:
     run on all its devices, and remaining hours of all devices together; storage in 10^9 bytes.
     """
 
-    needed_for: str
     what: str
     model: str
     runs: int
@@ -99,7 +98,6 @@ def cost(
     hours = flops / (device.flops * device.utilisation) / 3600
     stored = planned.runs * run_bytes(planned.what, shape) + planned.kept * shape.parameters * WEIGHT_BYTES
     return Cost(
-        needed_for=planned.needed_for,
         what=planned.what,
         model=planned.model,
         runs=planned.runs,
@@ -118,8 +116,8 @@ def cost(
 
 
 def with_totals(rows: Sequence[Cost]) -> pl.DataFrame:
-    """The rows, and their sum for each need and kind of device."""
+    """The rows, and their sum for each kind of device."""
     table = pl.DataFrame([astuple(row) for row in rows], schema=SCHEMA, orient="row")
     sums = ("runs", "done", "device_hours_left", "storage_gb")
-    totals = table.group_by("needed_for", "device", maintain_order=True).agg(pl.col(name).sum() for name in sums)
+    totals = table.group_by("device", maintain_order=True).agg(pl.col(name).sum() for name in sums)
     return pl.concat([table, totals.with_columns(what=pl.lit("total"))], how="diagonal")

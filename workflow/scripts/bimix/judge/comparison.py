@@ -33,6 +33,8 @@ COMPARISON = {
     "steps_ratio": pl.Float64,
     "runs": pl.Int64,
     "deviation_percent": pl.Float64,
+    "search_runs": pl.Int64,
+    "search_flops": pl.Float64,
 }
 
 
@@ -132,7 +134,11 @@ def column_levels(runs: Runs) -> np.ndarray:
     return found
 
 
-def table(comparison: Comparison, factors: Mapping[str, float | None] | None = None) -> pl.DataFrame:
+def table(
+    comparison: Comparison,
+    factors: Mapping[str, float | None] | None = None,
+    spent: Mapping[str, tuple[int, float]] | None = None,
+) -> pl.DataFrame:
     """One row for each mixture, in order, in the columns of COMPARISON.
 
     average_loss: weighted, in `unit`, adjusted to all seeds; worst_ratio: of minimax, to the
@@ -143,7 +149,8 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
     steps_to_reference: until the reference's final value is reached (null: never, or one evaluated
     step); steps_ratio: to the reference's steps. deviation_percent: between the runs of a mixture,
     seed effects included. With `factors` {domain: bits per byte of a nat per token}: bits_per_byte
-    of the average.
+    of the average. With `spent` {mixture: runs that it was found from, their FLOPs}: these two; null
+    for a mixture that is not in there.
     """
     runs, judged = comparison.runs, comparison.criterion
     base = runs.mixtures.index(judged.reference)
@@ -162,6 +169,7 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
         known = np.isfinite(curves[n])
         aim = float(np.exp(comparison.levels[base]))
         needed = steps_to_reach(runs.steps[known], curves[n][known], aim) if len(runs.steps) > 1 else None
+        found_from = (spent or {}).get(name, (None, None))
         worst = int(np.where(losses & np.isfinite(ends[n]), ends[n], -np.inf).argmax())
         rows.append(
             {
@@ -185,6 +193,8 @@ def table(comparison: Comparison, factors: Mapping[str, float | None] | None = N
                 "steps_ratio": needed and needed / runs.step,
                 "runs": len(own),
                 "deviation_percent": None if len(own) < 2 else float(100 * own.std(ddof=1) / own.mean()),
+                "search_runs": found_from[0],
+                "search_flops": found_from[1],
             }
         )
     return pl.DataFrame(rows, schema=COMPARISON)

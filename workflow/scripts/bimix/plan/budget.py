@@ -1,4 +1,4 @@
-"""The runs of each mixture's search, for the plan of costs and the price list."""
+"""The runs that each mixture is found from, and the plan of costs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,13 +23,12 @@ class Training:
 
 @dataclass(frozen=True)
 class PlannedRuns:
-    """Trainings of one kind on one model that a table needs and no earlier table did.
+    """Trainings of one kind on one model.
 
     `runs` in all, of which `done` have finished; `kept`: weights of earlier steps that they leave
     on the disk.
     """
 
-    needed_for: str
     what: str
     model: str
     recipe: dict
@@ -117,25 +116,21 @@ def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
 
 
 def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
-    """The trainings that the summary needs, further ones that the price list needs, and a row without
-    runs of each other model that a design may propose, which looks up there what a run costs.
+    """The trainings that the summary needs, and a row without runs of each other model that a design
+    may propose, which looks up there what a run costs.
     """
     optimum, large = dataset.block["optimum"], dataset.large
     held_out = [] if "models" in optimum else dataset.block["held_out"]
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
     answering = [(dataset.block["downstream"]["model"], "compare")] if "downstream" in dataset.block else []
-    tables = {"summary": [*fitted, (large, "compare"), *answering], "methods": [(large, "methods")]}
-    kinds: dict[tuple[str, str, str], list[Training]] = {}
-    seen: set[Training] = set()
-    for needed_for, groups in tables.items():
-        for training in (each for group in groups for each in trained_for(dataset, *group)):
-            if training not in seen:
-                seen.add(training)
-                kinds.setdefault((needed_for, training.what, training.model), []).append(training)
-    rows = [_counted(dataset, needed_for, same) for (needed_for, _, _), same in kinds.items()]
+    groups = [*fitted, (large, "compare"), *answering]
+    kinds: dict[tuple[str, str], list[Training]] = {}
+    for training in dict.fromkeys(each for group in groups for each in trained_for(dataset, *group)):
+        kinds.setdefault((training.what, training.model), []).append(training)
+    rows = [_counted(dataset, same) for same in kinds.values()]
     others = set(offered(dataset)) - {row.model for row in rows if row.what == "pretraining"}
     recipes = dataset.block["training"]
-    return rows + [PlannedRuns("design", "pretraining", one, recipes[one], 0, 0, 0) for one in sorted(others)]
+    return rows + [PlannedRuns("pretraining", one, recipes[one], 0, 0, 0) for one in sorted(others)]
 
 
 def offered(dataset: Dataset) -> list[str]:
@@ -143,13 +138,12 @@ def offered(dataset: Dataset) -> list[str]:
     return dataset.block.get("design", {}).get("models", dataset.proxies)
 
 
-def _counted(dataset: Dataset, needed_for: str, same: list[Training]) -> PlannedRuns:
+def _counted(dataset: Dataset, same: list[Training]) -> PlannedRuns:
     """Trainings of one kind on one model as one row."""
     block, first = dataset.block, same[0]
     answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
     last, steps = block["training"][first.model]["steps"], block["downstream"]["steps"] if answering else ()
     return PlannedRuns(
-        needed_for=needed_for,
         what=first.what,
         model=first.model,
         recipe=first.recipe,
@@ -175,9 +169,9 @@ def report_of(dataset: Dataset, training: Training) -> str:
 
 
 def search_reports(dataset: Dataset) -> dict[str, list[str]]:
-    """{mixture: files with the costs of its search}, each once, none from outside the dataset."""
-    methods = [] if dataset.observed else dataset.groups["methods"]
-    trainings = {mixture: searched_with(dataset, mixture) for mixture in methods}
+    """{compared mixture: reports of the runs that it is found from}; empty where runs are from elsewhere."""
+    compared = [] if dataset.observed else dataset.compared
+    trainings = {mixture: searched_with(dataset, mixture) for mixture in compared}
     return {name: list(dict.fromkeys(report_of(dataset, one) for one in own)) for name, own in trainings.items()}
 
 
@@ -213,7 +207,7 @@ def priced_runs(dataset: Dataset) -> list[PlannedRuns]:
     """A row without runs of each model that a search looks up: the proxies and the large one."""
     recipes = dataset.block["training"]
     models = dict.fromkeys([*dataset.proxies, dataset.large])
-    return [PlannedRuns("search", "pretraining", one, recipes[one], 0, 0, 0) for one in models]
+    return [PlannedRuns("pretraining", one, recipes[one], 0, 0, 0) for one in models]
 
 
 def priced_sizes(dataset: Dataset) -> dict[str, object]:

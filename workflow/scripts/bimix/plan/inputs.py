@@ -88,18 +88,6 @@ def byte_counts(dataset: Dataset) -> list[str]:
     return [f"{dataset.folder}/tokens/bytes/{dataset.large}.csv"] if counted else []
 
 
-def large_report(dataset: Dataset) -> list[str]:
-    """The report of the large run on the reference; none for runs from elsewhere."""
-    run = f"{dataset.folder}/runs/{dataset.large}/{dataset.block['methods'][0]}/run.json"
-    return [] if dataset.observed else [run]
-
-
-def laws_of_methods(dataset: Dataset) -> dict[str, dict]:
-    """{mixture: {coefficients, step}} of the laws' optima under `methods`."""
-    fits = {name: dataset.fit(name) for name in dataset.block["methods"]}
-    return {name: {"coefficients": dataset.coefficients(fit), "step": fit.step} for name, fit in fits.items() if fit}
-
-
 def vector_moments(dataset: Dataset) -> list[str]:
     """Second moments of the document vectors of all domains, where the dataset has vectors."""
     domains = dataset.block["domains"] if "vectors" in dataset.block else ()
@@ -169,15 +157,16 @@ def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
 
 
 def check_compared(dataset: Dataset) -> None:
-    """Errors: no model size has all observed mixtures of `compare` or `methods`."""
+    """Errors: no model size has all observed mixtures of `compare`."""
     rows = observed_rows(dataset.block["observations"]["losses"]) if dataset.observed else ()
-    for key, names in (("compare/mixtures", dataset.compared), ("methods", dataset.block.get("methods", []))):
-        sizes = {name: {size for one, _, size in rows if one == name} for name in names}
-        known = [own for own in sizes.values() if own]  # what has no losses is another fault
-        if known and not set.intersection(*known):
-            lacking = min((name for name in names if sizes[name]), key=lambda name: len(sizes[name]))
-            sentence = f"the losses are of models of several sizes, and none has runs of all of {', '.join(names)}:"
-            raise dataset.fault(key, f"{sentence} compare mixtures of one size ({lacking} was run with the fewest).")
+    names = dataset.compared
+    sizes = {name: {size for one, _, size in rows if one == name} for name in names}
+    known = [own for own in sizes.values() if own]  # what has no losses is another fault
+    if known and not set.intersection(*known):
+        lacking = min((name for name in names if sizes[name]), key=lambda name: len(sizes[name]))
+        sentence = f"the losses are of models of several sizes, and none has runs of all of {', '.join(names)}:"
+        sentence += f" compare mixtures of one size ({lacking} was run with the fewest)."
+        raise dataset.fault("compare/mixtures", sentence)
 
 
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:

@@ -24,7 +24,7 @@ REWEIGHTING = ("doremi", "doge")
 BEST = ("best", "best_swarm")
 # Rules by hand for wanted domains: their epochs, and the rule for the rest.
 WANTED = re.compile(r"wanted_([1-9]\d*)(?:_(uniform|kin))?")
-EPOCHS, RIVALS = [2, 4, 8, 12, 16], [4, 8]  # that lists may name, and those in every verdict
+EPOCHS, RIVALS = [2, 4, 8, 12, 16], [4, 8]  # that lists may name, and those that a search starts from
 ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
 FOUND = "found"  # the answer of a search by rounds
 GROUP = "search"
@@ -171,7 +171,7 @@ def taken(dataset: "Dataset") -> list[str]:
     """Mixtures that an observed dataset names, in groups or alone, without optima."""
     block = dataset.block
     alone = [block.get("centre"), block["optimum"].get("objective", {}).get("reference")]
-    lists = (*dataset.groups.values(), dataset.compared, block.get("methods", []), filter(None, alone))
+    lists = (*dataset.groups.values(), dataset.compared, filter(None, alone))
     return sorted({name for names in lists for name in names if not is_optimum(name)})
 
 
@@ -218,14 +218,6 @@ def wanted_names(dataset: "Dataset") -> list[str]:
     """The rules by hand of a dataset; none where its objective wants no domain more than others."""
     epochs = EPOCHS if has_wanted(dataset.block) else ()
     return [f"wanted_{one}{rest}" for rest in ("", "_uniform", "_kin") for one in epochs]
-
-
-def wanted_rivals(dataset: "Dataset") -> list[str]:
-    """The rules by hand in every verdict: RIVALS epochs, up to `max_epochs`."""
-    if not has_wanted(dataset.block):
-        return []
-    most = dataset.block["optimum"].get("max_epochs", float("inf"))
-    return [f"wanted_{one}" for one in RIVALS if one <= most] or [f"wanted_{min(RIVALS)}"]
 
 
 def has_wanted(block: dict) -> bool:

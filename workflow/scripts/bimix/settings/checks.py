@@ -45,12 +45,12 @@ OF_TEXT: tuple[Check, ...] = (
     (mixtures.check_search, "search groups held_out optimum ?training ?domains"),
     (mixtures.check_downstream, "downstream/model downstream/steps"),
     (mixtures.check_stages, "stages ?mixture_files"),
-    (mixtures.check_staged_references, "?stages ?mixture_files ?methods ?centre ?reweighting optimum compare"),
+    (mixtures.check_staged_references, "?stages ?mixture_files ?centre ?reweighting optimum compare"),
     (mixtures.check_staged_commands, "/models ?stages ?mixture_files ?search groups held_out optimum compare"),
     (mixtures.check_fitted_stages, "groups optimum held_out compare ?stages"),
     (mixtures.check_swarm_step, "swarm /training training"),
     (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise ?training ?groups ?domains ?swarm"),
-    (mixtures.check_found_before, "optimum/group /laws/optimise ?groups ?methods compare ?stages ?swarm"),
+    (mixtures.check_found_before, "optimum/group /laws/optimise ?groups compare ?stages ?swarm"),
     (mixtures.check_reuse, "reuse optimum"),
     (mixtures.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
     (mixtures.check_sized_laws, "optimum/models /laws/optimise"),
@@ -180,7 +180,7 @@ OF_TRAINED_MODELS = (
     " downstream/model"
 )
 OF_RECIPES = "training/*/recipe reweighting/doremi/recipe reweighting/doge/recipe"
-OF_LISTS = "groups/*/* compare/mixtures/* methods/* search/start/* stages/*/*/mixture"
+OF_LISTS = "groups/*/* compare/mixtures/* search/start/* stages/*/*/mixture"
 
 
 def references(scope: Scope) -> Iterator[Row]:
@@ -197,7 +197,7 @@ def references(scope: Scope) -> Iterator[Row]:
     weighted = "optimum/objective/weights/{}"
     yield "family" if families else "loss of", families or answering, "there are", weighted, "domains"
     if (groups := scope.names("groups")) is not None:
-        made = ["methods", *(one for one in ("swarm", "search") if getattr(block, one, None))] if scope.is_text else []
+        made = [one for one in ("swarm", "search") if scope.is_text and getattr(block, one, None)]
         yield "group", [*groups, "compare", *made], "`groups` has", "optimum/group held_out/*", "groups search swarm"
     if known is not None:
         before = [name for name in known if not is_optimum(name)]

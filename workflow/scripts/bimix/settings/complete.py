@@ -13,7 +13,6 @@ from pathlib import Path
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.plan.dataset import REUSED, Dataset, weights_of
 from bimix.plan.sources import (
-    BEST,
     FOUND,
     GROUP,
     REWEIGHTING,
@@ -24,13 +23,12 @@ from bimix.plan.sources import (
     known_names,
     published_table,
     search_runs,
-    wanted_rivals,
 )
 from bimix.settings import ladder
 from bimix.settings.files import Key
 from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
 
-GROUPS = ("compare", "methods", "swarm", GROUP)  # that other blocks than `groups` name
+GROUPS = ("compare", "swarm", GROUP)  # that other blocks than `groups` name
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
@@ -50,7 +48,7 @@ def mixture_lists(block: dict) -> Iterator[tuple[Key, list[str]]]:
     """All lists of mixtures in a dataset's block, by their keys."""
     lists = {("groups", group): names for group, names in block.get("groups", {}).items() if group not in GROUPS}
     lists[("compare", "mixtures")] = block.get("compare", {}).get("mixtures")
-    lists |= {("methods",): block.get("methods"), ("search", "start"): block.get("search", {}).get("start")}
+    lists[("search", "start")] = block.get("search", {}).get("start")
     return ((key, names) for key, names in lists.items() if names and names != "all")
 
 
@@ -76,18 +74,6 @@ def swarm_names(config: dict, dataset: str) -> list[str]:
     """Mixtures of a dataset's swarm; none without a swarm."""
     runs = config["datasets"][dataset].get("swarm", {}).get("runs", 0)
     return [f"swarm_{number:04d}" for number in range(1, runs + 1)]
-
-
-def unsearched(config: dict, dataset: str) -> list[str]:
-    """Mixtures that methods are always compared with and that are not among them: rules that anyone
-    would try, those by hand for wanted domains, and the best runs of the searches themselves.
-    """
-    planned = Dataset(config, dataset)
-    methods = planned.block["methods"]
-    searched = {"best_swarm" if planned.from_swarm(name) else "best" for name in methods if is_optimum(name)}
-    rivals = ["baseline", "uniform", "unimax", *wanted_rivals(planned)]
-    rivals += [name for name in BEST if name in searched and not planned.unjudged(name)]
-    return [name for name in rivals if name not in methods]
 
 
 # Trainings in full
@@ -326,10 +312,10 @@ def expanded(config: dict) -> dict:
     datasets = {}
     for name, block in config["datasets"].items():
         block = block | {"optimum": _with_weights(block)}
-        compared, methods = block["compare"]["mixtures"], block.get("methods", [])
+        compared = block["compare"]["mixtures"]
         if "observations" in block:  # a group `all` takes every mixture; the one model is called observed
             groups = {group: [] if names == "all" else names for group, names in block["groups"].items()}
-            block["groups"] = groups | {"compare": compared, "methods": methods}
+            block["groups"] = groups | {"compare": compared}
             block |= {key: block[key] | {"model": "observed"} for key in ("optimum", "compare")}
         else:
             block["groups"] = block["groups"] | {"compare": compared}
@@ -357,9 +343,7 @@ def _expand(config: dict, name: str) -> None:
     block["domains"] = sorted(block["domains"])  # no parameter of a job changes with their order in the file
     block["training"] = {model: merged_recipe(config, own) for model, own in block["training"].items()}
     optimum, training, groups = block["optimum"], block["training"], block["groups"]
-    if "methods" in block:
-        block["methods"] = block["methods"] + unsearched(config, name)
-    groups |= {"methods": block.get("methods", [])} | groups_of(block)
+    groups |= groups_of(block)
     if "models" in optimum:
         # one name for all, the smallest first, and the end of the run that is optimised for
         optimum["models"] = sorted(optimum["models"], key=lambda model: weights_of(config["models"][model]))

@@ -13,7 +13,7 @@ from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
 from bimix.names import named
 from bimix.plan.dataset import evaluations, one_size
 from bimix.plan.sources import BEST, GROUP, group_of, search_names, search_runs
-from bimix.settings.complete import mixture_lists, unsearched
+from bimix.settings.complete import mixture_lists
 from bimix.settings.files import Key
 from bimix.settings.models import SUM_TOLERANCE, Faults
 from bimix.settings.scope import Scope
@@ -50,7 +50,7 @@ def trained_on(scope: Scope) -> dict[Key, list[str]]:
     block, optimum = scope.block, scope.block.optimum
     proxies = optimum.models or [optimum.model]
     trained = dict.fromkeys([("groups", group) for group in (optimum.group, *block.held_out)], proxies)
-    trained |= {("search", "start"): proxies, ("methods",): [block.compare.model]}
+    trained[("search", "start")] = proxies
     return trained | {("compare", "mixtures"): [block.compare.model, *(proxies if "compare" in block.held_out else ())]}
 
 
@@ -178,13 +178,9 @@ def check_reference(scope: Scope) -> Faults:
     if name is None and is_optimum(compared[0]):
         sentence = f"name one: the first mixture under `compare`, {compared[0]}, is an optimum itself."
         yield key, f"`reference` is missing; {sentence}"
-    judged = scope.block.methods if scope.sound("?methods") else None
-    if judged and scope.is_text:
-        judged = [*judged, *unsearched(scope.plain, scope.name)]
-    for path, names in (("compare/mixtures", compared), ("methods", judged)):
-        if name is not None and names and name not in names:
-            sentence = f"{name} is not under `{path}`: add it, as runs are measured against its losses."
-            yield f"{key}/reference", sentence
+    if name is not None and name not in compared:
+        sentence = f"{name} is not under `compare/mixtures`: add it, as runs are measured against its losses."
+        yield f"{key}/reference", sentence
 
 
 # What laws are fitted to
@@ -215,7 +211,7 @@ def check_found_before(scope: Scope) -> Faults:
     stages, lists = scope.own.get("stages", {}), dict(scope.lists())
     others = {group_of(name) for names in lists.values() for name in names} & (scope.block.groups or {}).keys()
     for group in dict.fromkeys([scope.block.optimum.group, *sorted(others)]):
-        key = {"compare": ("compare", "mixtures"), "methods": ("methods",)}.get(group, ("groups", group))
+        key = ("compare", "mixtures") if group == "compare" else ("groups", group)
         for number, name in enumerate(lists.get(key, ())):
             parts = [name, *(stage["mixture"] for stage in stages.get(name, ()))]
             if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):

@@ -153,8 +153,8 @@ NoneEmpty = Annotated[dict[T, U], Field(min_length=1)]
 
 Name = a_name(NAMES)
 OwnName = a_name(OF_OWN, USED)
-Group = a_name("a name, but not compare, methods or swarm", "compare|methods|swarm")
-ObservedGroup = a_name("a name, but not compare or methods", "compare|methods")
+Group = a_name("a name, but not compare or swarm", "compare|swarm")
+ObservedGroup = a_name("a name, but not compare", "compare")
 Task = a_name("a name, but not average, the mean over tasks", "average")
 Domain = words(str, "the name of a domain", AfterValidator(of_a_file))
 Mixture = words(
@@ -604,7 +604,6 @@ class CompareOfText(Compare):
 
 
 class AnyDataset(Block):
-    methods: Mixtures = key("Mixtures whose gain and cost are compared with those of the first.", "none")
     centre: MixtureName = key("The mixture that draws and Olmix' penalty are centred on.", "token shares")
     strengths: Strengths = key(
         "Least and greatest strength of draws (strong: near the centre).", "[0.1, 5], as RegMix has it"
@@ -668,7 +667,6 @@ class Observations(Block):
     mixtures: Table = key("Mixture, domain, proportion.")
     metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
-    costs: Table = key("Mixture, search_runs, search_flops, large_flops: what `methods` took.", "not known")
     cross_entropy: Table = key("Domain, under, nats: the [prior](transfer.md#a-prior-from-text) of `transfer`.", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
     reuse: Reuse = key(OLDER.format("every group of `all`"), "none")

@@ -1,29 +1,22 @@
-"""The verdict over methods: regret, gain, interval, ties and optimism by hand."""
+"""Mixtures compared over seeds: differences, intervals and ties by hand; what they were found from."""
 
 import json
 
 import numpy as np
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
 from refusals import refused
 from scipy import stats
 
-import judge_methods
+import compare_mixtures
 import mix_best
-import plot_verdict
 from bimix.errors import InputError
-from bimix.judge import worth
-from bimix.judge.comparison import Comparison, compared
+from bimix.judge.comparison import Comparison, compared, table
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import best_quantile, levels
-from bimix.judge.worth import VERDICT
-from bimix.laws import fitted as laws
-from bimix.observations.observations import Observations
 from bimix.outputs import write_json
 
-SPENT = {"law": {"search_runs": 4, "search_flops": 8e9}}
 LOSSES = {"baseline": [4.0, 4.02, 3.99], "law": [3.9, 3.93, 3.88], "uniform": [3.91, 3.92, 3.89]}
 
 
@@ -31,9 +24,8 @@ def judged(losses: pl.DataFrame, reference: str = "baseline", weights: dict | No
     return compared(measured(losses), Criterion(reference, weights=weights or {}))
 
 
-def verdict(losses: pl.DataFrame, reference: str, predicted: dict, weights: dict | None = None) -> pl.DataFrame:
-    found = judged(losses, reference, weights)
-    return worth.verdict(found, SPENT, 4e10, predicted)
+def rows_of(losses: pl.DataFrame, reference: str = "baseline", weights: dict | None = None) -> dict[str, dict]:
+    return by_name(table(judged(losses, reference, weights)))
 
 
 def tidy(losses: dict[str, list[float]], evaluations: bool = True) -> pl.DataFrame:
@@ -70,40 +62,34 @@ def test_weights_judge_as_if_the_other_domains_were_not_there() -> None:
         .then(pl.col("loss") - 0.31)
         .otherwise(pl.col("loss"))
     )
-    told = ("baseline", {"law": 4.0})
-    assert verdict(losses, *told)["mixture"][0] == "law"
-    weighed = verdict(losses, *told, {"web": 2.0, "code": 0.0})
-    assert weighed["mixture"][-1] == "law"
-    assert_frame_equal(weighed, verdict(losses.filter(pl.col("domain") == "web"), *told))
+    assert judged(losses).ranked()[0] == "law"
+    weights = {"web": 2.0, "code": 0.0}
+    assert judged(losses, weights=weights).ranked()[-1] == "law"
+    of_web = losses.filter(pl.col("domain") == "web")
+    alike = ("average_loss", "difference_percent", "low_percent", "ties_with_best")
+    for name, row in rows_of(of_web).items():
+        weighed = rows_of(losses, weights=weights)[name]
+        assert {key: weighed[key] for key in alike} == {key: row[key] for key in alike}
     both = {"web": 3.0, "code": 1.0}
     ends_by_hand = [np.average([v + 0.2, v - 0.2], weights=[3, 1]) for v in LOSSES["uniform"]]
     found = judged(losses, weights=both)
     names, values = found.mixtures, found.criterion.values(found.runs)[:, :, -1]
     assert values[names.index("uniform")] == pytest.approx(ends_by_hand)
-    refused("weights name 'wab'", verdict, losses, *told, {"wab": 1.0})
+    refused("weights name 'wab'", judged, losses, weights={"wab": 1.0})
 
 
 def test_numbers_are_those_of_pairs_by_seed() -> None:
-    table = verdict(tidy(LOSSES), "baseline", {"law": 4.0})
-    assert table.schema == pl.Schema(VERDICT) and table["mixture"].to_list() == ["law", "uniform", "baseline"]
-    rows = by_name(table)
+    rows = rows_of(tidy(LOSSES))
     logs = {name: np.log(values) for name, values in LOSSES.items()}
-    mean = {name: np.exp(one.mean()) for name, one in logs.items()}
-    assert rows["uniform"]["regret_percent"] == pytest.approx(100 * (mean["uniform"] / mean["law"] - 1))
-    assert rows["law"]["gain_percent"] == pytest.approx(100 * (1 - mean["law"] / mean["baseline"]))
     lead, width = (logs["baseline"] - logs["law"]).mean(), stats.t.ppf(0.975, 4) * standard_error(LOSSES)
-    assert rows["law"]["gain_low"] == pytest.approx(100 * (1 - np.exp(-(lead - width))))
-    assert rows["law"]["gain_high"] == pytest.approx(100 * (1 - np.exp(-(lead + width))))
-    assert rows["law"]["deviation_percent"] == pytest.approx(
-        100 * np.std(LOSSES["law"], ddof=1) / np.mean(LOSSES["law"])
-    )
-    assert rows["law"]["optimism_percent"] == pytest.approx(4.0 - rows["law"]["gain_percent"])
-    assert 0 < rows["law"]["steps_saved_percent"] < 50 and rows["baseline"]["steps_saved_percent"] == 0
-    assert rows["law"]["search_percent"] == pytest.approx(20) and rows["uniform"]["search_percent"] == 0
-    assert (
-        rows["law"]["ties_with_best"] and rows["uniform"]["ties_with_best"] and not rows["baseline"]["ties_with_best"]
-    )
-    assert rows["baseline"]["gain_percent"] == 0 and rows["baseline"]["gain_low"] is None
+    assert rows["law"]["difference_percent"] == pytest.approx(100 * np.expm1(-lead))
+    assert rows["law"]["low_percent"] == pytest.approx(100 * np.expm1(-(lead + width)))
+    assert rows["law"]["high_percent"] == pytest.approx(100 * np.expm1(-(lead - width)))
+    deviation = 100 * np.std(LOSSES["law"], ddof=1) / np.mean(LOSSES["law"])
+    assert rows["law"]["deviation_percent"] == pytest.approx(deviation)
+    assert 0.5 < rows["law"]["steps_ratio"] < 1 and rows["baseline"]["steps_ratio"] == 1
+    assert [rows[name]["ties_with_best"] for name in ("law", "uniform", "baseline")] == [True, True, False]
+    assert rows["baseline"]["difference_percent"] == 0 and rows["baseline"]["low_percent"] is None
 
 
 def test_a_tie_is_what_the_best_of_so_many_may_lead_by_as_dunnett_has_it() -> None:
@@ -116,7 +102,7 @@ def test_a_tie_is_what_the_best_of_so_many_may_lead_by_as_dunnett_has_it() -> No
         error = np.sqrt((wobble**2).sum() / 6 * 2 / 3)
         shift = np.array([0, behind * least * error, 0.1, 0.2])
         losses = {name: list(np.exp(1 + shift[n] + wobble[n])) for n, name in enumerate("abcd")}
-        rows = by_name(verdict(tidy(losses, evaluations=False), "d", {}))
+        rows = rows_of(tidy(losses, evaluations=False), "d")
         assert rows["a"]["ties_with_best"] and rows["b"]["ties_with_best"] is tied
         assert not rows["c"]["ties_with_best"] and not rows["d"]["ties_with_best"]
     # C. W. Dunnett, JASA 50 (1955), table 1a: 95 %, one-sided
@@ -151,8 +137,8 @@ def test_the_same_runs_under_two_names_count_once_and_one_seed_tells_no_tie() ->
     assert again.errors[:3, :3] == pytest.approx(once.errors) and again.errors[1, 3] == 0
     # one seed tells no tie
     losses = {"baseline": [4.0], "law": [3.9]}
-    table = verdict(tidy(losses), "baseline", {})
-    assert table["ties_with_best"].null_count() == 2 and table["gain_low"].null_count() == 2
+    found = table(judged(tidy(losses)))
+    assert found["ties_with_best"].null_count() == 2 and found["low_percent"].null_count() == 2
 
 
 def test_a_mixture_may_lack_seeds_that_others_have() -> None:
@@ -160,25 +146,23 @@ def test_a_mixture_may_lack_seeds_that_others_have() -> None:
     taken off, and all differences have their errors from the one degree of freedom that is left.
     """
     two = {"baseline": [4.0, 4.4], "law": [3.9, 4.3], "uniform": [3.91]}
-    table = verdict(tidy(two), "baseline", {})
-    rows, logs = by_name(table), {name: np.log(one) for name, one in two.items()}
+    rows, logs = rows_of(tidy(two)), {name: np.log(one) for name, one in two.items()}
     seed = np.mean([logs[name][1] - logs[name][0] for name in ("baseline", "law")])
     level = {name: one.mean() for name, one in logs.items()} | {"uniform": logs["uniform"][0] + seed / 2}
     for name, row in rows.items():
         assert row["average_loss"] == pytest.approx(np.exp(level[name]))
-        assert row["gain_percent"] == pytest.approx(100 * (1 - np.exp(level[name] - level["baseline"])))
+        assert row["difference_percent"] == pytest.approx(100 * np.expm1(level[name] - level["baseline"]))
     deviation = abs((logs["baseline"] - logs["law"]) @ [1, -1]) / 2
     # uniform less baseline is u1 - (b1 - b2 + l2 - l1) / 4 - (b1 + b2) / 2
     error = {"law": 1.0, "uniform": np.linalg.norm([1, -3 / 4, -1 / 4, 1 / 4, -1 / 4])}
     for name, one in error.items():
         width = stats.t.ppf(0.975, 1) * deviation * one
         lead = level["baseline"] - level[name]
-        assert rows[name]["gain_low"] == pytest.approx(100 * (1 - np.exp(width - lead)))
+        assert rows[name]["high_percent"] == pytest.approx(100 * np.expm1(width - lead))
     assert [rows[name]["runs"] for name in two] == [2, 2, 1] and rows["uniform"]["deviation_percent"] is None
     twice = two | {"again": two["uniform"]}
-    table = verdict(tidy(twice), "baseline", {})
-    assert_frame_equal(table.filter(pl.col("mixture") != "again"), verdict(tidy(two), "baseline", {}))
-    assert plot_verdict.draw(table).axes
+    again = rows_of(tidy(twice))
+    assert {name: again[name] for name in rows} == {name: pytest.approx(row) for name, row in rows.items()}
 
 
 def test_where_chance_alone_moves_runs_an_interval_that_lacks_seeds_holds_at_its_level() -> None:
@@ -198,36 +182,28 @@ def test_mixtures_that_no_seed_connects_are_refused() -> None:
         | (pl.col("mixture") == "law") & (pl.col("seed") < 2)
         | (pl.col("mixture") == "uniform") & (pl.col("seed") == 1)
     )
-    assert verdict(chain, "baseline", {}).height == 3
+    assert len(judged(chain).mixtures) == 3
     apart = chain.filter((pl.col("mixture") != "law") | (pl.col("seed") == 0))
-    refused("effects of mixtures and seeds cannot be separated", verdict, apart, "baseline", {})
+    refused("effects of mixtures and seeds cannot be separated", judged, apart)
 
 
-def test_the_scripts_judge_and_draw(tmp_path) -> None:
-    shares = np.array([[0.5, 0.5], [0.2, 0.8], [0.8, 0.2], [0.35, 0.65]])
-    names = ("baseline", "law", "uniform", "other")
-    truth = np.array([[3.0, 5.0]]) * np.stack([shares[:, 0] ** -0.1, shares[:, 1] ** -0.3], axis=1)
-    observed = Observations(names, ("code", "web"), np.array([20]), ("code", "web"), shares, truth[:, None])
-    write_json(tmp_path / "law.json", laws.fit("bimix", observed))
+def test_a_mixture_has_the_runs_that_it_was_found_from(tmp_path) -> None:
+    """Each once, in reports of one run and of several; a rule is found from none."""
     tidy(LOSSES).write_parquet(tmp_path / "losses.parquet")
-    rows = [
-        (name, domain, one[j])
-        for name, one in zip(names, shares, strict=True)
-        for j, domain in enumerate(("code", "web"))
-    ]
-    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_parquet(tmp_path / "mixtures.parquet")
-    files = {"losses": "losses.parquet", "mixtures": "mixtures.parquet", "out": "v.csv"}
-    flags = [part for flag, name in files.items() for part in (f"--{flag}", str(tmp_path / name))]
-    proposed = json.dumps({"law": {"coefficients": str(tmp_path / "law.json"), "step": 20}})
-    more = ["--reference", "baseline", "--run-tokens", "1000"]
-    judge_methods.main([*flags, *more, "--laws", proposed])
-    found = by_name(pl.read_csv(tmp_path / "v.csv"))
-    expected = 100 * (1 - truth[1].mean() / truth[0].mean())
-    assert found["law"]["predicted_gain_percent"] == pytest.approx(expected, abs=1e-3)
-    assert found["uniform"]["predicted_gain_percent"] is None
-    plot_verdict.main(["--verdict", str(tmp_path / "v.csv"), "--out", str(tmp_path / "v.svg")])
-    drawn = (tmp_path / "v.svg").read_text()
-    assert all(name in drawn for name in LOSSES) and "predicted by its own law" in drawn
+    report = {"mixture": {"code": 1.0}, "seed": 1, "parameters": 9, "tokens": 80, "flops": 2e12}
+    for name, own in {"a": {}, "b": {"seed": 2}, "again": {}}.items():
+        write_json(tmp_path / f"{name}.json", report | own)
+    pl.DataFrame({"mixture": ["s1", "s2", "s3"], "flops": [1e12] * 3}).write_parquet(tmp_path / "runs.parquet")
+    flags = ["--losses", str(tmp_path / "losses.parquet"), "--reference", "baseline", "--out", str(tmp_path / "c.csv")]
+    found = {"baseline": [], "law": ["a.json", "b.json", "again.json", "runs.parquet"]}
+    searches = {name: [str(tmp_path / file) for file in files] for name, files in found.items()}
+    compare_mixtures.main([*flags, "--searches", json.dumps(searches)])
+    rows = by_name(pl.read_csv(tmp_path / "c.csv"))
+    spent = {name: (row["search_runs"], row["search_flops"]) for name, row in rows.items()}
+    assert spent == {"baseline": (0, 0.0), "law": (5, 7e12), "uniform": (None, None)}
+    write_json(tmp_path / "a.json", {"mixture": {"code": 1.0}})
+    sentence = r"a\.json does not say its flops"
+    refused(sentence, compare_mixtures.main, [*flags, "--searches", json.dumps(searches)])
 
 
 def test_the_best_of_a_search_is_the_run_with_the_least_loss(tmp_path) -> None:
