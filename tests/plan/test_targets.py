@@ -64,6 +64,13 @@ def test_what_cannot_be_made_is_left_out(config: dict) -> None:
         assert whole - figures(changed) == left_out
 
 
+def test_a_dataset_that_holds_nothing_out_has_no_table_of_it(config: dict) -> None:
+    config["datasets"]["own"]["held_out"] = []
+    made = targets(Dataset(config, "own"))
+    assert made["further"] == [f"results/own/tables/{name}.html" for name in PAGES if name != "generalization"]
+    assert not [path for paths in made.values() for path in paths if path.endswith("tables/generalization.csv")]
+
+
 def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     config["datasets"]["other"] = copy.deepcopy(config["datasets"]["own"])
     config["run"] = ["other"]

@@ -35,29 +35,40 @@ rule score_law:
         """
 
 
-rule tabulate_scores:
-    """The paper's Tables 2 and 3 for this dataset: mean, worst and best over domains."""
+rule tabulate_extrapolation:
+    """The paper's Table 2 for this dataset: mean, worst and best over domains."""
     input:
-        extrapolation=fitted(
+        scores=fitted(
             "results/{{dataset}}/laws/{model}/{law}/{group}/extrapolation.csv", law=config["laws"]["optimise"]
         ),
-        generalization=fitted(
-            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
-        ),
-        code=script("tabulate_scores"),
+        code=script("tabulate_scores", "judge/errors"),
     output:
-        extrapolation=table("extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"),
-        generalization=table("generalization", "3 Law", "Generalisation, Table 3 (csv)"),
+        table=table("extrapolation", "3 Law", "Extrapolation, Table 2 (csv)"),
     log:
-        "results/{dataset}/logs/tabulate_scores.log",
+        "results/{dataset}/logs/tabulate_extrapolation.log",
     conda:
         "../../envs/analysis.yaml"
     shell:
-        RUN + r"""tabulate_scores.py \
-            --extrapolation {input.extrapolation:q} \
-            --generalization {input.generalization:q} \
-            --extrapolation-table {output.extrapolation:q} \
-            --generalization-table {output.generalization:q} \
+        RUN + r"""tabulate_scores.py --table extrapolation --scores {input.scores:q} --out {output.table:q} \
+            2>{log:q}
+        """
+
+
+rule tabulate_generalization:
+    """The paper's Table 3 for this dataset, where it holds groups out."""
+    input:
+        scores=fitted(
+            "results/{{dataset}}/laws/{model}/{law}/{group}/generalization.csv", law=config["laws"]["optimise"]
+        ),
+        code=script("tabulate_scores", "judge/errors"),
+    output:
+        table=table("generalization", "3 Law", "Generalisation, Table 3 (csv)"),
+    log:
+        "results/{dataset}/logs/tabulate_generalization.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        RUN + r"""tabulate_scores.py --table generalization --scores {input.scores:q} --out {output.table:q} \
             2>{log:q}
         """
 

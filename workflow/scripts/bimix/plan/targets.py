@@ -47,7 +47,8 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     resampled = dataset.resampled_laws if dataset.has_intervals else []
     learning = compared and own == group and runs >= LEARNED
     has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
-    tables = ["comparison"] if several else ["extrapolation", "generalization", "comparison"]
+    scores = [] if several else ["extrapolation", *(["generalization"] if held_out else [])]
+    tables = [*scores, "comparison"]
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
     large, proxies = laws if large_runs(dataset) else [], [] if several else dict.fromkeys([own, *held_out])
