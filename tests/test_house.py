@@ -28,7 +28,7 @@ ROOMS = {
     "training": "corpus mixtures observations plan model",
     "reweighting": "model training",
     "optimum": "mixtures observations transfer laws",
-    "judge": "mixtures observations transfer laws plan model training reweighting optimum",
+    "judge": "mixtures observations transfer laws plan training optimum",
     "search": "mixtures observations transfer laws plan optimum judge",
     "exports": "corpus mixtures plan",
     "downstream": "corpus model training",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.results.terminal import Lines, install, names_cores
+from bimix.results.terminal import Lines, busy, install, names_cores
 
 CALL = """
 import functools, sys
@@ -65,12 +65,11 @@ def test_a_line_counts_finished_jobs_of_a_rule_together(lines: list[str]) -> Non
     assert len(counted) == 1 and counted[0].startswith("   1 of 8  write ")
 
 
-@pytest.mark.slow
 def test_a_busy_machine_is_said_before_the_first_job(monkeypatch: pytest.MonkeyPatch) -> None:
     cores = len(os.sched_getaffinity(0))
     for load, said in ((cores, False), (3 * cores, True)):
         monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
-        text = Lines(dry=False, near=str).begin({"total": 3}, "")
+        text = Lines(dry=False, near=str, remarks=busy).begin({"total": 3}, "")
         assert (f"This machine is busy: load {load} on {cores} cores." in text) == said
 
 

@@ -24,10 +24,10 @@ from training_runs import events, own_state
 import measure_size
 import run_trainer
 from bimix.errors import InputError
-from bimix.judge.budget import Stated, run_flops
 from bimix.results.verify import verify
 from bimix.training import checkpoints, command_run
 from bimix.training.attempt import STOPPED
+from bimix.training.costs import Stated, run_flops
 from bimix.training.recipe import Recipe
 
 HERE = Path(__file__).parent

@@ -104,6 +104,16 @@ def test_the_papers_run_is_planned_and_priced_without_its_files_and_not_begun(tm
     (tmp_path / "data/pile/train").mkdir(parents=True)
     (tmp_path / "data/pile/train/00.jsonl.zst").touch()
     assert all(path in last_line(call(tmp_path, "results/pile/summary.txt")) for path in lacking[1:])
+    profile = ["--workflow-profile", str(ROOT / "workflow/profiles/slurm")]
+    for words, devices in ((profile, 8), (["--resources", "gpu=16"], 16)):
+        (line,) = re.findall(
+            "^.*trainings: 12, .*", call(tmp_path, "-n", "results/pile/summary.txt", *words).stdout, re.M
+        )
+        hours, days, gpus, disk = re.search(
+            r"([\d,]+) GPU hours \(([\d.]+) days on (\d+) GPUs\), (\d+) GB", line
+        ).groups()
+        assert float(hours.replace(",", "")) / 24 / devices == pytest.approx(float(days), abs=0.5)
+        assert (hours, int(gpus), int(disk)) == ("9,404", devices, 370)  # as docs/costs.md has it
     assert planned(tmp_path, "results/pile/plan.csv") == {"plan_runs": 1}  # and nothing from the hub
 
 

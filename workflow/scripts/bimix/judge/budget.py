@@ -5,14 +5,9 @@ from dataclasses import astuple, dataclass, fields
 
 import polars as pl
 
-from bimix.model.transformer import Shape
 from bimix.plan.budget import PlannedRuns
-from bimix.reweighting.doge import mix_rows, vector_flops
+from bimix.training.costs import WEIGHT_BYTES, Size, run_bytes, run_flops, search_factor
 from bimix.training.recipe import Recipe
-
-WEIGHT_BYTES = 4  # fp32, as they are trained and written
-STATE_BYTES = 3 * WEIGHT_BYTES  # a checkpoint has the weights and AdamW's two moments
-CHECKPOINTS = 2  # that a run keeps
 
 
 @dataclass(frozen=True)
@@ -49,48 +44,7 @@ class Cost:
 SCHEMA = {column.name: column.type for column in fields(Cost)}
 
 
-@dataclass(frozen=True)
-class Stated:
-    """A model that a user's own command trains, of which only the parameters are known."""
-
-    parameters: float
-
-    def flops_per_token(self, row_length: int) -> float:
-        """FLOPs of a training token without attention, whose size is not known."""
-        return 6 * self.parameters
-
-
-def run_flops(shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
-    """FLOPs of one run: 6N + 12 L d T per training token, a third of that per evaluated token."""
-    evaluated = len(recipe.measured) * domains * recipe.validation_rows
-    rows = recipe.steps * recipe.batch_rows + evaluated / 3
-    return rows * sequence_length * shape.flops_per_token(sequence_length)
-
-
-def search_factor(what: str, shape: Shape | Stated, recipe: Recipe, sequence_length: int, domains: int) -> float:
-    """FLOPs of a kind of training relative to plain pretraining.
-
-    doremi: the reference's forward pass in addition to the proxy's; doge: the rows of the mix of
-    all domains, and the work on whole gradients.
-    """
-    if what == "doremi":
-        return 4 / 3
-    if what == "doge":
-        step = recipe.batch_rows * sequence_length * shape.flops_per_token(sequence_length)
-        work = vector_flops(shape.parameters, domains)
-        return 1 + mix_rows(recipe.batch_rows, domains) / recipe.batch_rows + work / step
-    return 1.0
-
-
-def run_bytes(what: str, shape: Shape | Stated) -> int:
-    """Bytes on disk of a run: kept checkpoints and weights; a swarm's run keeps losses only."""
-    kept = {"pretraining": WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES, "swarm": 0}
-    return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
-
-
-def cost(
-    planned: PlannedRuns, shape: Shape | Stated, sequence_length: int, domains: int, device: Device, devices: int
-) -> Cost:
+def cost(planned: PlannedRuns, shape: Size, sequence_length: int, domains: int, device: Device, devices: int) -> Cost:
     """The cost of planned runs of one shape on `devices`, evaluated on `domains`."""
     recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)

@@ -31,19 +31,19 @@ NOISE = (
 
 class Lines(logging.Filter):
     """Lets through what a user reads, each record with its text in `record.shown`; `near` gives a
-    sentence on a file that no rule makes, `grown` sentences on corpora that have new domains
-    and on older runs, `took` what the jobs will take.
+    sentence on a file that no rule makes, `remarks` sentences on the machine, on
+    corpora that have new domains and on older runs, `took` what the jobs will take.
     """
 
     def __init__(
         self,
         dry: bool,
         near: Callable[[str], str],
-        grown: Callable[[], list[str]] = list,
+        remarks: Callable[[], list[str]] = list,
         took: Callable[[], str] = str,
     ) -> None:
         super().__init__()
-        self.dry, self.near, self.grown, self.took = dry, near, grown, took
+        self.dry, self.near, self.remarks, self.took = dry, near, remarks, took
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
@@ -82,7 +82,7 @@ class Lines(logging.Filter):
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
         first = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")
         took = self.took() if trainings else ""
-        text = "\n".join([f"{first}, {took}" if took else first, *busy(), *self.grown()])
+        text = "\n".join([f"{first}, {took}" if took else first, *self.remarks()])
         return f"{text}\n\n{table}\nWith -p each job is listed, with its files and command." if self.dry else text
 
     def finish(self, number: int) -> str | None:

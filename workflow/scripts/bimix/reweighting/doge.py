@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from bimix.reweighting.trace import Trace, set_gradients, step_along_gradients, sum_over_processes
+from bimix.training.costs import mix_rows, vector_flops
 from bimix.training.order import rows_of_domain
 from bimix.training.rows import Part, RowStore, set_aside
 from bimix.training.session import Session
@@ -49,11 +50,6 @@ class Mix:
             size = int(store.sizes[domain])
             numbers[here] = rows_of_domain(seed, store.domains[domain], size, visits[here])
         return owners, numbers
-
-
-def mix_rows(batch_rows: int, domains: int) -> int:
-    """Rows of the mix in an update: those of an average domain (DoGE's code), or one of each."""
-    return max(domains, -(-batch_rows // domains))
 
 
 def held_mix(session: Session) -> Mix:
@@ -103,11 +99,6 @@ def reserve(session: Session) -> Tensor:
     """Memory for this process's gradients (own, parameters) in whole blocks, allocated first."""
     numbers = -(-session.shape.parameters // BLOCK) * BLOCK
     return torch.zeros(len(own_gradients(session)), numbers, device=session.accelerator.device)
-
-
-def vector_flops(parameters: int, domains: int) -> int:
-    """FLOPs of an update on whole gradients: norms, inner products, the weighted sum."""
-    return 2 * parameters * (3 * domains + 2)
 
 
 def extra_flops(session: Session, mix: Mix) -> int:

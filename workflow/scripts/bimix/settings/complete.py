@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bimix.laws.table import JOINS, LAWS, is_optimum
+from bimix.plan.budget import UNKNOWN_VOCABULARY
 from bimix.plan.dataset import REUSED, Dataset, weights_of
 from bimix.plan.sources import (
     FOUND,
@@ -38,7 +39,6 @@ FASTTEXT = {"vector_size": 300, "sg": 0, "epochs": 5, "alpha": 0.05, "window": 5
 FASTTEXT |= {"min_n": 3, "max_n": 3, "bucket": 10000, "seed": 1}  # as gensim names them
 SCHEDULES = {"doremi": {"schedule": "doremi"}, "doge": {}}  # DoReMi's code has one that its step size is made for
 HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the ladder chooses nothing
-UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
 
 # The mixtures of a dataset by name
@@ -269,7 +269,7 @@ class _Text:
             tokens=sum(basis.sizes.values()) / in_token,
             least=ladder.smallest(basis.sizes, self.domains()) / in_token,
             domains=self.domains(),
-            flops=ladder.run_flops(self.config["hardware"], numbers["hours"], machine.kind, devices),
+            flops=ladder.device_flops(self.config["hardware"], numbers["hours"], machine.kind, devices),
             fitted=fitted,
             compared=compared,
         )

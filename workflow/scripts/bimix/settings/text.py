@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bimix.laws.table import LAWS, OPTIMUM
 from bimix.names import named, shown
+from bimix.plan.budget import UNKNOWN_VOCABULARY
 from bimix.plan.dataset import evaluations
 from bimix.plan.files import (
     corpus_patterns,
@@ -17,7 +18,7 @@ from bimix.plan.files import (
     unknown_endings,
 )
 from bimix.plan.sources import published_table
-from bimix.settings.complete import UNKNOWN_VOCABULARY, published_rows
+from bimix.settings.complete import published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
 from bimix.settings.models import Faults
 from bimix.settings.scope import Scope
