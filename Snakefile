@@ -41,7 +41,7 @@ include: "workflow/rules/sizes.smk"  # losses of several sizes of models -> one 
 include: "workflow/rules/laws.smk"  # losses -> fitted laws and what they predict
 include: "workflow/rules/scores.smk"  # how well each law predicts, and the laws side by side
 include: "workflow/rules/optimum.smk"  # fitted law -> the optimised mixture, which is trained on like any other
-include: "workflow/rules/search.smk"  # losses -> the runs to make next, by rounds or by design, and whether to go on
+include: "workflow/rules/search.smk"  # losses -> the runs to make next, by rounds, and whether to go on
 include: "workflow/rules/downstream.smk"  # the weights of a run at several steps -> its answers to questions
 include: "workflow/rules/exports.smk"  # mixtures as configurations of other training stacks, on request
 include: "workflow/rules/costs.smk"  # what trainings will cost

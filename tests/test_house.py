@@ -41,9 +41,12 @@ LINES = {"code": 36_600, "tests": 33_060, "docs": 3_250, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",
+    "--harm": "add a run of a mixture that reads",
     "--stage": "a law reads one mixture",
     "bimix allocate": "call `bimix optimise` with --parameters",
     "bimix pareto": "call `bimix optimise` twice",
+    "bimix propose": "call `bimix first`",
+    "datasets/*/design": "`bimix first` names the first runs",
     "datasets/*/methods": "list the mixtures under `compare/mixtures`",
     "datasets/*/observations/allow_unmeasured": "take it away",
     "datasets/*/observations/costs": "leave it out: of runs trained elsewhere",
@@ -56,6 +59,7 @@ DROPPED: dict[str, str] = {
     "datasets/*/training/*/horizons": "leave it out",
     "datasets/*/training/*/optimizer": "leave it out",
     "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`",
+    "design": "`bimix first` names the first runs",
     "models/*/launch/attention": "leave it out",
     "models/*/launch/bucket_megabytes": "leave it out",
     "models/*/launch/gradient_compression": "leave it out",

@@ -23,7 +23,7 @@ proof    54 proxies of 22 domains, three of them wanted
 made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0.3, 1 %
 
 start    `random` 4 runs; `hand` random ones and the rule without runs (of the table the largest sum
-         of log(share + 0.003), of a made law 0.3 each of the wanted); `designed` by propose_runs
+         of log(share + 0.003), of a made law 0.3 each of the wanted)
 way      shot: random runs alone, then the law's pick. law: rounds of the law alone, uncorrected.
          kriged: corrected. voices: law and shares by turns. mariner, process: likewise with the
          corrected law MARINER, or kriging of the runs, in place of the shares. two, four: as many
@@ -47,7 +47,6 @@ from pathlib import Path
 import bench
 import numpy as np
 import polars as pl
-from bench_design import designed
 from public_tables import from_wide, olmix, regmix
 
 import propose_round
@@ -197,10 +196,6 @@ TABLES = {
 def start_of(case: Case, start: str, count: int, draw) -> np.ndarray:
     """Shares (count, m) of the first runs."""
     offered = case.observed.proportions if case.observed else draw.dirichlet(np.ones(len(case.domains)), 300)
-    if start == "designed":
-        own = np.array([case.domains.index(name) if name in case.domains else -1 for name in case.names])
-        weights = np.array([case.weights.get(name, 0.0) for name in case.names])
-        return offered[designed(offered, count, own, None, weights / weights.sum())]
     random, rule = offered[draw.choice(len(offered), count, replace=False)], rule_of(case)
     if start == "random" or rule is None:
         return random
@@ -311,7 +306,7 @@ def main(argv=None) -> None:
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))
     kept = bench.ROOT / "resources/observations/proof"
     parser.add_argument("--kept", type=Path, default=kept, help="of the proof's runs")
-    parser.add_argument("--starts", nargs="+", default=["random", "hand", "designed"])
+    parser.add_argument("--starts", nargs="+", default=["random", "hand"])
     parser.add_argument("--ways", nargs="+", default=["shot", *WAYS], choices=["shot", *WAYS])
     parser.add_argument("--rows", type=Path, help="a csv to which each draw is added")
     parser.add_argument("--outside", nargs=3, type=int, metavar=("SEED", "TRIPLES", "DRAWS"))

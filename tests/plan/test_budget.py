@@ -10,8 +10,6 @@ from bimix.plan import inputs
 from bimix.plan.budget import (
     ENDED,
     Training,
-    design_flags,
-    design_models,
     planned_runs,
     report_files,
     search_reports,
@@ -176,37 +174,6 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
     assert reports["doge"] == [f"{folder}/reweighting/proxy/doge/run.json"]
     assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/proxy/runs.parquet"]
     assert report_files(own) == sorted({file for files in reports.values() for file in files})
-
-
-def test_a_model_that_a_design_may_propose_has_a_row_without_runs(own: Dataset) -> None:
-    usual = planned_runs(own)
-    own.block["design"] = {"models": ["proxy", "mid", "large"]}
-    own.block["training"]["mid"] = {"steps": 70, "seed": 1}
-    *rows, last = planned_runs(own)
-    assert rows == usual
-    assert (last.what, last.model, last.runs, last.recipe["steps"]) == ("pretraining", "mid", 0, 70)
-
-
-def test_a_design_is_asked_for_as_the_config_says() -> None:
-    trained = {"design": {"count": 8, "budget": "5%"}, "optimum": {"model": "proxy"}, "compare": {"model": "large"}}
-    seen = {"observations": {}, "design": {"count": 4, "budget": "5%"}}
-    sized = {
-        "observations": {},
-        "design": seen["design"] | {"models": "models.csv", "large": "1e9,2e10", "budget": 2e18},
-    }
-    datasets = {"trained": trained, "seen": seen, "sized": sized}
-    config = {"datasets": datasets | {"more": trained | {"design": trained["design"] | {"models": ["proxy", "mid"]}}}}
-    config["datasets"]["matched"] = trained | {"simulate_epochs": True}
-    flags = {name: " ".join(design_flags(Dataset(config, name))) for name in config["datasets"]}
-    assert flags["trained"] == "--count 8 --budget 5% --large large --offered proxy"
-    assert flags["more"] == flags["trained"] + " mid"
-    assert flags["matched"] == flags["trained"] + " --match-epochs"
-    config["datasets"]["sizes"] = trained | {"optimum": {"models": ["proxy", "mid"], "model": "proxy+mid"}}
-    assert " ".join(design_flags(Dataset(config, "sizes"))) == flags["more"]
-    assert flags["seen"] == "--count 4"
-    assert flags["sized"] == "--count 4 --budget 2e+18 --large 1e9,2e10"
-    assert design_models(Dataset(config, "trained")) == ["results/trained/plan.csv"]
-    assert design_models(Dataset(config, "seen")) == [] and design_models(Dataset(config, "sized")) == ["models.csv"]
 
 
 def test_the_papers_datasets_fit_five_runs_and_train_the_papers_rivals(workplace: Path) -> None:

@@ -14,7 +14,6 @@ from bimix.laws import fitted as laws
 from bimix.laws.transfer import refit
 from bimix.observations.groups import by_name, read_groups, spread_of
 from bimix.observations.observations import Observations
-from bimix.search.sensitivity import fitted_numbers, known_before
 from bimix.transfer import mixing, refits
 from bimix.transfer.factor import jacobian_of, levels, logs_of
 
@@ -110,16 +109,6 @@ def test_slopes_by_the_numbers_of_groups_are_those_of_differences() -> None:
         step[number] = 1e-6
         between = [levels(x + sign * step, 2, own, gaps, logs, root) for sign in (1, -1)]
         assert slopes[:, number] == pytest.approx((between[0] - between[1]) / 2e-6, abs=1e-7)
-
-
-def test_a_design_knows_the_groups_of_the_fit() -> None:
-    fitted = laws.fit("transfer", crossed(0, 20)[0])
-    at = fitted_numbers(fitted, np.array([0, -1, -1]))
-    covariance = np.linalg.inv(known_before(at) / at.ridge)
-    root = spread_of(by_name(NAMES), NAMES)
-    assert covariance[1, 3:, 3:] == pytest.approx(root @ root)
-    shared = 1 / mixing.SHRINK_U + 1 / mixing.HOLD_MEANS
-    assert covariance[0, 4:, 4:] == pytest.approx((root @ root)[1:, 1:] + shared)
 
 
 def test_the_script_takes_groups_that_no_name_says(tmp_path: Path) -> None:

@@ -1,15 +1,11 @@
-# Search: mixtures that are run one after the other, each proposed by all runs before it; and which
-# runs are most informative.
+# Search: mixtures that are run one after the other, each proposed by all runs before it.
 #   losses/{model}/search_{n}.parquet, mixtures/groups/search_{n}.parquet, cross_entropy.csv, prices.csv
 #       -> search/{model}/{n + 1}/next.csv -> mixtures/round{n + 1}.json, trained on like any other
 #   losses/{model}/search.parquet, search/{model}/{n}/report.json
 #       -> search/{model}/found.json -> mixtures/found.json; rounds.csv, answer.txt
 #       -> figures/rounds.svg
-#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet, cross_entropy.csv, plan.csv
-#       -> design/mixtures.csv, design/runs.csv, design/advice.txt
 # Rounds are planned at once. A round after the end is the one before again: its run is there. As on
-# the way to any training, scripts are no inputs of a round. What propose_runs proposes is made only
-# on request, and trained on once you name a copy of design/mixtures.csv under `mixture_files`.
+# the way to any training, scripts are no inputs of a round.
 
 
 rule propose_round:
@@ -122,43 +118,3 @@ rule plot_rounds:
         "../../envs/analysis.yaml"
     shell:
         RUN + r"plot_rounds.py --rounds {input.rounds:q} --out {output.figure:q} 2>{log:q}"
-
-
-rule propose_runs:
-    """The mixtures and sizes of the next runs, and what they cost."""
-    input:
-        losses=fitted("results/{{dataset}}/losses/{model}/{group}.parquet"),
-        mixtures=collect("results/{{dataset}}/mixtures/groups/{group}.parquet", group=setting("optimum/group")),
-        prior=planned(inputs.prior),
-        tokens=planned(inputs.token_table),
-        models=planned(budget.design_models),
-        reference=planned(inputs.objective_reference),
-        code=script("propose_runs", "search/proposals", "search/design", "search/rounds"),
-    output:
-        mixtures="results/{dataset}/design/mixtures.csv",
-        runs="results/{dataset}/design/runs.csv",
-        advice="results/{dataset}/design/advice.txt",
-    log:
-        "results/{dataset}/logs/propose_runs.log",
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        **SOUGHT,
-        domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
-        asked=planned(budget.design_flags),
-        seed=config["laws"]["seed"],
-        step=setting("optimum/step"),
-    shell:
-        RUN + r"propose_runs.py " + (SOUGHT_FLAGS) + r"""--losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --prior {input.prior:q} \
-            --domain-groups {params.domain_groups:q} \
-            --models {input.models:q} \
-            {params.asked:q} \
-            --seed {params.seed} \
-            --step {params.step} \
-            --out {output.mixtures:q} \
-            --runs {output.runs:q} \
-            >{output.advice:q} \
-            2>{log:q}
-        """

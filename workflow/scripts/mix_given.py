@@ -3,7 +3,7 @@
 {domain: proportion} or stages of them as JSON, or a table with the columns domain and proportion ->
 mixtures/{name}.json
 
-A table may have the column mixture, and further ones, as the mixtures that propose_runs.py
+A table may have the column mixture, and further ones, as the mixtures that propose_first.py
 proposes: the rows of --name count.
 """
 

@@ -20,8 +20,8 @@ from bimix.outputs import write_json, write_table
 from bimix.plan.sources import round_names, round_of
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.by_hand import allowed
+from bimix.search.models import add_models, read_budget, read_large, read_models
 from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
-from bimix.search.sizes import add_models, read_budget, read_large, read_models
 from bimix.tables import read_json, read_table
 
 

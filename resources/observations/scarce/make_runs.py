@@ -1,4 +1,5 @@
-"""Cut the text and write the config of the runs on a scarce domain, as docs/scarce.md says.
+"""Cut the text and write the config of the 72 runs on a scarce domain: eight shares of it, lengths of
+125 to 2,000 updates, on all rows (`scarce`) and on pools cut by the same factor (`matched`).
 
 python resources/observations/scarce/make_runs.py FOLDER --text GLOB --scarce Github
 snakemake --cores all --configfile FOLDER/scarce.yaml \

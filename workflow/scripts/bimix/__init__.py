@@ -11,7 +11,7 @@
     reweighting  DoReMi, DoGE, the path of their weights
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals
     judge        errors of laws, noise, runs compared, the mixture to take, prices
-    search       the next runs, by design and by rounds, and when to stop
+    search       the first runs, the next ones by rounds, and when to stop
     exports      mixtures as configurations of training stacks, with weights in their units
     downstream   tasks, questions, prompts, answers, accuracies
     results      the summary, figures, pages with tables and sliders, the terminal, verification

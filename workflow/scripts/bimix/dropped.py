@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
+    "datasets/*/design": "`bimix first` names the first runs, and a block `search` runs further ones",
     "datasets/*/methods": (
         "list the mixtures under `compare/mixtures`: tables/comparison.csv has the runs and FLOPs each was found from"
     ),
@@ -24,6 +25,7 @@ KEYS: dict[str, str] = {
     "datasets/*/training/*/horizons": "leave it out, and train one run for each length",
     "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",
     "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
+    "design": "`bimix first` names the first runs, and a block `search` runs further ones",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
@@ -36,6 +38,7 @@ KEYS: dict[str, str] = {
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {
     "--allow-unmeasured": "take it away: a name that may be misspelt is a remark",
+    "--harm": "add a run of a mixture that reads the domain more often, with its text in the column `pool`",
     "--stage": "a law reads one mixture of each run; `mix_stages.py` puts an optimum into stages as it is",
 }
 # {word after `bimix`: sentence}
@@ -44,6 +47,7 @@ COMMANDS: dict[str, str] = {
         "call `bimix optimise` with --parameters and --run-tokens for each size, and divide the budget yourself"
     ),
     "pareto": "call `bimix optimise` twice, with two --weights",
+    "propose": "call `bimix first` for the first runs, `bimix next` for more",
 }
 
 

@@ -117,9 +117,7 @@ def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
 
 
 def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
-    """The trainings that the summary needs, and a row without runs of each other model that a design
-    may propose, which looks up there what a run costs.
-    """
+    """The trainings that the summary needs."""
     optimum, large = dataset.block["optimum"], dataset.large
     held_out = [] if "models" in optimum else dataset.block["held_out"]
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
@@ -128,15 +126,7 @@ def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
     kinds: dict[tuple[str, str], list[Training]] = {}
     for training in dict.fromkeys(each for group in groups for each in trained_for(dataset, *group)):
         kinds.setdefault((training.what, training.model), []).append(training)
-    rows = [_counted(dataset, same) for same in kinds.values()]
-    others = set(offered(dataset)) - {row.model for row in rows if row.what == "pretraining"}
-    recipes = dataset.block["training"]
-    return rows + [PlannedRuns("pretraining", one, recipes[one], 0, 0, 0) for one in sorted(others)]
-
-
-def offered(dataset: Dataset) -> list[str]:
-    """The models that a design of a dataset of text may propose: without other words the proxies."""
-    return dataset.block.get("design", {}).get("models", dataset.proxies)
+    return [_counted(dataset, same) for same in kinds.values()]
 
 
 def _counted(dataset: Dataset, same: list[Training]) -> PlannedRuns:
@@ -179,23 +169,6 @@ def search_reports(dataset: Dataset) -> dict[str, list[str]]:
 def report_files(dataset: Dataset) -> list[str]:
     """All of these files, in order."""
     return sorted({file for files in search_reports(dataset).values() for file in files})
-
-
-def design_flags(dataset: Dataset) -> list[str]:
-    """Flags for proposing the next runs."""
-    design = dataset.block["design"]
-    words = ["--count", str(design["count"])]
-    if not dataset.observed:
-        words += ["--budget", str(design["budget"]), "--large", dataset.large, "--offered", *offered(dataset)]
-    elif "models" in design:
-        words += ["--budget", str(design["budget"]), *(["--large", design["large"]] if "large" in design else [])]
-    return [*words, "--match-epochs"] if dataset.block.get("simulate_epochs") else words
-
-
-def design_models(dataset: Dataset) -> list[str]:
-    """The table of models that may be proposed; an observed dataset may have none."""
-    named = dataset.block["design"].get("models")
-    return ([named] if named else []) if dataset.observed else [f"{dataset.folder}/plan.csv"]
 
 
 def search_prices(dataset: Dataset) -> list[str]:

@@ -16,8 +16,8 @@ from bimix.mixtures.by_hand import within
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
+from bimix.search.models import Model
 from bimix.search.posterior import USUAL_NOISE, Law, Posterior, total_variation
-from bimix.search.sizes import Model
 from bimix.transfer.unseen import unseen
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least

@@ -176,8 +176,7 @@ def _of_dataset(scope: Scope) -> Iterator[Fault]:
 # the keys that they may be unknown by.
 Row = tuple[str, list[str] | None, str, str, str]
 OF_TRAINED_MODELS = (
-    "seeds/{} design/models/* optimum/model optimum/models/* optimum/for compare/model swarm/model reweighting/model"
-    " downstream/model"
+    "seeds/{} optimum/model optimum/models/* optimum/for compare/model swarm/model reweighting/model downstream/model"
 )
 OF_RECIPES = "training/*/recipe reweighting/doremi/recipe reweighting/doge/recipe"
 OF_LISTS = "groups/*/* compare/mixtures/* search/start/* stages/*/*/mixture"

@@ -33,7 +33,6 @@ GROUPS = ("compare", "swarm", GROUP)  # that other blocks than `groups` name
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
-SHARED = ("corpus", "design")  # blocks of a dataset over the config's own of that name
 SAMPLED = 300  # documents of each domain, for its vectors
 FASTTEXT = {"vector_size": 300, "sg": 0, "epochs": 5, "alpha": 0.05, "window": 5, "negative": 5, "min_count": 5}
 FASTTEXT |= {"min_n": 3, "max_n": 3, "bucket": 10000, "seed": 1}  # as gensim names them
@@ -135,7 +134,6 @@ def with_defaults(config: dict, planning: bool = True) -> tuple[dict, dict[str, 
         if "observations" in block:
             groups = block.setdefault("groups", {"fitted": "all"})
             block.setdefault("held_out", [])
-            block["design"] = config["design"] | block.get("design", {})
             if "optimum" in block:
                 block["optimum"].setdefault("group", next(iter(groups)))
         elif (found := _Text(config, name, planning).fill()) is not None:
@@ -182,9 +180,7 @@ class _Text:
     def plain(self) -> None:
         """Defaults that are the same for all texts."""
         block = self.block
-        for name in SHARED:
-            block[name] = self.config[name] | block.get(name, {})
-        corpus = block["corpus"]
+        corpus = block["corpus"] = self.config["corpus"] | block.get("corpus", {})
         by_domain = corpus.get("harvest", corpus.get("train"))
         if isinstance(by_domain, dict):
             block.setdefault("domains", list(by_domain))

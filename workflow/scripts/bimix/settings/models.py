@@ -375,24 +375,6 @@ class Reading(Block):
 Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?%?$")]
 
 
-class Design(Block):
-    NEEDED = "count budget"
-    count: Count = key("Mixtures, at most; one has a further seed where none has.")
-    budget: Budget = key(
-        "FLOPs of all of them, or per cent of the large run, where sizes are known.",
-        allowed="FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
-    )
-
-
-class DesignOfText(Design):
-    models: Some[str] = key("Models that may be proposed.", "the model under `optimum`", "a list of models")
-
-
-class DesignOfLosses(Design):
-    models: Table = key("Models to propose: a table of name, parameters, tokens.", "none; sizes are left out")
-    large: str = key("The large run, trained elsewhere.", "none", "parameters,tokens or one of `models`")
-
-
 class Search(Block):
     NEEDED = "rounds of law least"
     rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
@@ -656,7 +638,6 @@ class Dataset(AnyDataset):
     )
     reweighting: Reweighting = key("The model that DoReMi and DoGE train.", "none")
     optimum: OptimumOfText = key("What is optimised.")
-    design: DesignOfText = key("Changes of `design`.", "none")
     downstream: Downstream = key("Questions to the models.", "none")
     compare: CompareOfText = key("The larger model's runs, compared with the first of them.")
 
@@ -679,7 +660,6 @@ class Observed(AnyDataset):
     observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
     groups: NoneEmpty[ObservedGroup, Names] = key("Lists of mixtures by name; `all` takes all.", "`{fitted: all}`")
     optimum: OptimumOfLosses = key("What is optimised.")
-    design: DesignOfLosses = key("Changes of `design`.", "none")
     compare: Compare = key("Mixtures that are compared with the first of them.")
 
 
@@ -689,7 +669,7 @@ AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
 class Config(Block):
     """The whole config; its blocks of `x-...`, for anchors, are left out before it is read."""
 
-    NEEDED = "run models hardware ladder training mixtures laws corpus design search datasets"
+    NEEDED = "run models hardware ladder training mixtures laws corpus search datasets"
     run: Some[str] = key(
         "The datasets that a plain `snakemake` builds.",
         "the datasets of the file given with `--configfile`, else of the folder's `config.yaml`, else `demo`",
@@ -703,6 +683,5 @@ class Config(Block):
     mixtures: MixturesByRule = key("Mixtures by a rule that needs no search.")
     laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
     corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
-    design: Design = key("Which runs to make next; a dataset may set these in its own `design`.")
     search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
     datasets: dict[Name, AnyKind] = key("The datasets by name: text to train on, or losses measured elsewhere.")

@@ -1,12 +1,4 @@
-"""Models of several sizes that could be run, what a run of each costs, and its information on the
-large one.
-
-The mixing factor hardly depends on the size of a model (`transfer/sizes`), so a run of a small one
-informs on the large one's. Of each size two things are unknown: the level, and a slope 1 + nu of
-its log losses against those of the large model. Both are nuisances of a design. nu is about 0 for a
-model a tenth as large (slopes of 0.96 to 1.06 were measured between 122M and 1.2B). It is within
-0.25 for one a thousand times smaller (0.7 to 1.4 between 1M and 1B).
-"""
+"""Models and the cost of a run of each, for a search with a budget."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,14 +9,11 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.search.sensitivity import Numbers, known_before, slopes
 from bimix.tables import read_table
 
 # A parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1), where a table does not
 # say more.
 FLOPS = 6
-SLOPE_SPREAD, SMALLER = 0.25, 1000.0  # standard deviation of nu of models so many times smaller
-LEAST_SPREAD = 1e-3
 # Names of a column; the second are those of a plan of costs (plan.csv).
 COLUMNS = {"name": ("name", "model"), "parameters": ("parameters",), "tokens": ("tokens", "tokens_per_run")}
 
@@ -113,41 +102,3 @@ def read_budget(text: str, large: Model | None) -> float:
     if large is None:
         raise InputError(f"--budget {text} is a share of the large run: name it by --large parameters,tokens.")
     return amount / 100 * large.flops
-
-
-def slope_spread(parameters: np.ndarray, large: float) -> np.ndarray:
-    """Standard deviation of nu of models of such sizes, where the large one has `large`."""
-    apart = np.log(np.asarray(parameters, dtype=float) / large) / np.log(SMALLER)
-    return np.maximum(SLOPE_SPREAD * apart**2, LEAST_SPREAD)
-
-
-def at_sizes(at: Numbers, shares: np.ndarray, size: np.ndarray | None, groups: int) -> np.ndarray:
-    """f (n, d, p') of runs on the shares that count (n, m), of sizes (n,) among so many groups.
-
-    The law's numbers without the first c, then the level and the slope of each group. None for the
-    size: the large model's log losses, at the level of the first group.
-    """
-    level, by_number = slopes(at, shares)
-    n, d = level.shape
-    nuisances = np.zeros((n, d, 2 * groups))
-    if size is None:
-        nuisances[:, :, 0] = 1.0
-    else:
-        nuisances[np.arange(n), :, size] = 1.0
-        m = at.k.shape[2]
-        of_uniform = slopes(at, np.full((1, m), 1 / m))[0][0]  # about which the slopes of sizes turn
-        nuisances[np.arange(n), :, groups + size] = level - of_uniform
-    return np.concatenate([by_number[:, :, 1:], nuisances], axis=2)
-
-
-def known_at_sizes(at: Numbers, parameters: np.ndarray, large: float) -> np.ndarray:
-    """The precision (d, p', p') of these numbers before any run, of groups of such sizes (g,)."""
-    law = known_before(at)[:, 1:, 1:]
-    d, p = law.shape[:2]
-    groups = len(parameters)
-    precision = np.zeros((d, p + 2 * groups, p + 2 * groups))
-    precision[:, :p, :p] = law
-    places = np.arange(groups)
-    precision[:, p + places, p + places] = at.ridge
-    precision[:, p + groups + places, p + groups + places] = at.ridge / slope_spread(parameters, large) ** 2
-    return precision

@@ -1,7 +1,7 @@
-"""Measure what a design of runs saves: laws fitted to runs that were picked by design and at
-random (no test: run it by hand).
+"""Measure what the choice of the first runs saves: laws fitted to runs that were picked as
+`bimix first` does and at random (no test: run it by hand).
 
-python tests/benchmarks/bench_design.py folder [--counts 4 8 --draws 8 --ways random designed
+python tests/benchmarks/bench_first.py folder [--counts 4 8 --draws 8 --ways random maximin
 --prior] -> a table on standard output; `folder` holds regmix/ (public runs of RegMix), with --prior
 also what bench_few_runs.py needs for its prior. In each draw 256 of the 512 runs are offered, of
 which each way picks some; the law `transfer` is fitted to these and predicts RegMix's 256 test
@@ -18,23 +18,11 @@ from public_tables import regmix
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
 from bimix.laws.transfer import own_domains
-from bimix.observations.prior import centred, offsets
-from bimix.search import design, sensitivity, sizes
+from bimix.observations.prior import centred
+from bimix.search.first import central, maximin
 
 OFFERED = 256
-WAYS = ("random", "designed")
-
-
-def designed(shares, count, own, gaps, weights=None):
-    """As propose_runs.py picks runs of one size before any run."""
-    at, one = sensitivity.guessed(shares.shape[1], own, gaps), np.ones(1)
-    decided = design.wanted(sizes.at_sizes(at, shares, None, 1))
-    known = sizes.known_at_sizes(at, one, 1.0)
-    weights = np.full(len(own), 1 / len(own)) if weights is None else weights
-    slopes = sizes.at_sizes(at, shares, np.zeros(len(shares), dtype=int), 1)
-    n = len(slopes)
-    offer = design.Offer(slopes, np.arange(n), np.zeros(n, dtype=int), np.ones(n))
-    return design.choose(offer, design.Aim(known, decided, weights), np.inf, count)
+WAYS = ("random", "maximin")
 
 
 def measured(runs, new, gaps):
@@ -51,7 +39,7 @@ def measured(runs, new, gaps):
 def main(argv=None):
     parser = bench.parser(__doc__, "folder", numbers={"--counts": [4, 8, 16, 32], "--draws": 8})
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--prior", action="store_true", help="with the prior from text, in designs and fits")
+    parser.add_argument("--prior", action="store_true", help="with the prior from text")
     options = parser.parse_args(argv)
     runs, new = (regmix(options.folder / "regmix", split, "1m") for split in ("train", "test"))
     own = own_domains(runs)
@@ -64,8 +52,9 @@ def main(argv=None):
             offered = runs.take(order)
             for way in options.ways:
                 rows = list(range(count))
-                if way == "designed":
-                    rows = designed(offered.proportions, count, own, offsets(gaps))
+                if way == "maximin":
+                    near = central(offered.proportions)
+                    rows = near[maximin(offered.proportions[near], offered.proportions[:0], count)]
                 table.setdefault(way, []).append(measured(offered.take(rows), new, gaps))
         for way, rows in table.items():
             error, rank, rank_average, lost = np.array(rows).T
