@@ -7,6 +7,7 @@ or from one that joins these. What is known of each table stands where it is rea
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,7 @@ OWN = {
     },
 }
 LINE = re.compile(r"/[^/]*?(\d+)-([\d.]+(?:-[\d.]+)+)/(\d+)/?\s.*\.valid\.([^/]+)\.bin\s+([\d.]+)")
+LOSS = " loss"  # a share may be called as a loss
 PROPOSED = 900  # Ye et al. number mixtures so that were proposed, not drawn
 # Of a 124M model: the tokens of Wikipedia there are, half of the shortest run.
 WIKIPEDIA_POOL = 233_766_912 / 2
@@ -113,6 +115,28 @@ def mixing_laws(
     loss for each domain that has validation sets, or for `each` set; with `proposed` those too that
     the authors' law proposed.
     """
+    own, rows = OWN[name], _released(folder, name, size, proposed)
+    rows = rows.filter(pl.col("step") == (_last_shared(rows) if step is None else step))
+    wide, measured = _by_run(rows, own, each)
+    return from_wide(own, wide.select(*own).to_numpy(), measured, wide.select(_losses(measured)).to_numpy())
+
+
+def mixing_curves(folder: Path, name: str, size: str) -> Observations:
+    """Ye et al.'s drawn runs of one size at all steps up to the last that all of them have; NaN
+    where a run has no loss.
+    """
+    own, rows = OWN[name], _released(folder, name, size, False)
+    wide, measured = _by_run(rows.filter(pl.col("step") <= _last_shared(rows)), own, False)
+    runs = wide.unique("run_id", maintain_order=True)
+    steps = np.sort(wide["step"].unique().to_numpy())
+    losses = np.full((len(runs), len(steps), len(measured)), np.nan)
+    places = np.searchsorted(runs["run_id"], wide["run_id"]), np.searchsorted(steps, wide["step"])
+    losses[places] = wide.select(_losses(measured)).to_numpy()
+    return replace(from_wide(own, runs.select(*own).to_numpy(), measured, losses[:, -1]), steps=steps, losses=losses)
+
+
+def _released(folder: Path, name: str, size: str, proposed: bool) -> pl.DataFrame:
+    """run_id, shares, step, domain, loss of Ye et al.'s runs of one size."""
     own, released = OWN[name], folder / f"data/{name}/{size}.txt"
     if released.exists():
         found = [LINE.search(line) for line in released.read_text(encoding="utf-8").splitlines()]
@@ -127,18 +151,27 @@ def mixing_laws(
         shares = {f"r{j + 1}": one for j, one in enumerate(own)}
         rows = rows.select("run_id", "step", *shares, "val_domain", "loss").rename(shares | {"val_domain": "domain"})
     rows = rows.filter(pl.lit(proposed) | (pl.col("run_id") < PROPOSED)).with_columns(pl.col(own).round(6))
-    rows = rows.with_columns(pl.col("run_id").first().over(list(own)))  # the same mixture is one run
-    if step is None:
-        step = int(rows.group_by("run_id").agg(pl.col("step").max())["step"].min())
-    rows = rows.filter(pl.col("step") == step).unique(["run_id", "domain"], keep="first", maintain_order=True)
+    return rows.with_columns(pl.col("run_id").first().over(list(own)))  # the same mixture is one run
+
+
+def _last_shared(rows: pl.DataFrame) -> int:
+    return int(rows.group_by("run_id").agg(pl.col("step").max())["step"].min())
+
+
+def _by_run(rows: pl.DataFrame, own: dict, each: bool) -> tuple[pl.DataFrame, list[str]]:
+    """A row for each run and step with all losses, and the names of the losses."""
+    rows = rows.unique(["run_id", "step", "domain"], keep="first", maintain_order=True)
     if not each:
         kept = {one: domain for domain, sets in own.items() if sets for one in sets.split("|")}
         rows = rows.filter(pl.col("domain").is_in(list(kept))).with_columns(pl.col("domain").replace(kept))
-    rows = rows.with_columns(pl.col("domain") + " loss")  # a share may be called as a loss
-    wide = rows.pivot(on="domain", index=["run_id", *own], values="loss", aggregate_function="mean").sort("run_id")
-    numbers = wide.drop_nulls().drop("run_id").to_numpy()
-    measured = [one.removesuffix(" loss") for one in wide.columns[1 + len(own) :]]
-    return from_wide(own, numbers[:, : len(own)], measured, numbers[:, len(own) :])
+    rows = rows.with_columns(pl.col("domain") + LOSS)
+    index = ["run_id", *own, "step"]
+    wide = rows.pivot(on="domain", index=index, values="loss", aggregate_function="mean").sort("run_id", "step")
+    return wide.drop_nulls(), [one.removesuffix(LOSS) for one in wide.columns[len(index) :]]
+
+
+def _losses(measured: list[str]) -> list[str]:
+    return [name + LOSS for name in measured]
 
 
 def sizes(path: Path) -> list[str]:
