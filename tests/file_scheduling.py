@@ -25,6 +25,7 @@ APART = {
     "metrics",
     "model",
     "new_rivals",
+    "rival_laws",
     "rivals",
     "search",
     "swarm",

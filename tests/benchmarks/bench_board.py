@@ -16,6 +16,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import polars as pl
+import rivals
 from print_rows import UNSEEN
 from public_tables import mixing_laws, olmix, regmix, repetition, sizes
 
@@ -168,6 +169,7 @@ def table(rows: pl.DataFrame) -> pl.DataFrame:
     return found.sort(["case", "runs", "regret_percent"], nulls_last=True, maintain_order=True)
 
 
+@rivals.entered()
 def main(argv: list[str] | None = None) -> None:
     parser = bench.parser(__doc__, "folder", "--rows", numbers={"--seed": 0})
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=list(LAWS))

@@ -47,6 +47,7 @@ from pathlib import Path
 import bench
 import numpy as np
 import polars as pl
+import rivals
 from public_tables import from_wide, olmix, regmix
 
 import propose_round
@@ -301,6 +302,7 @@ def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
         print(f"{what}: {mean:.3f} (worst {most:.3f})")
 
 
+@rivals.entered()
 def main(argv=None) -> None:
     parser = bench.parser(__doc__, "folder", numbers={"--draws": 8, "--seed": 0, "--first": 4, "--counts": [8, 12]})
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))

@@ -180,19 +180,13 @@ def test_runs_whose_pools_are_not_known_repeat_nothing_next_to_others() -> None:
     assert both[:2] == pytest.approx(predict_runs(fitted, with_pools))
     assert both[2] == pytest.approx(predict_runs(fitted, without)[0])
     assert (np.abs(both[:2] / predict_runs(fitted, made.take([6, 7])) - 1) > 1e-3).any()
-    mariner = fit("mariner", known.take(range(6)))
-    assert predict_runs(mariner, joined(known.take([]), [with_pools, without]))[2] == pytest.approx(
-        predict_runs(mariner, without)[0]
-    )
-    endless = replace(with_pools, pools=np.array([[1e5, np.inf, 1e9], [1e5, 1e5, 1e9]]))
-    assert predict_runs(mariner, endless) == pytest.approx(predict_runs(mariner, with_pools))
 
 
 def test_a_law_set_to_a_run_that_repeats_text_leaves_runs_out_at_their_own_epochs() -> None:
     """Runs without pools repeat nothing: their errors were 8 % where the law is right to 0.5 %."""
     made, far = observe(with_transfer(0, 3), mixtures(0, 9, 3), [100], 0.002), {"d00": 1e5, "d01": 1e5, "d02": 1e9}
     known = replace(made, tokens=np.full(9, 1e6), pools=np.tile([1e5, 1e5, 1e9], (9, 1)))
-    for law, observed in (("transfer", made), ("transfer", known), ("mariner", known), ("mariner", made)):
+    for law, observed in (("transfer", made), ("transfer", known)):
         fitted = fit(law, observed)
         there = laws.at_run(fitted, None, 4e6, far, 100)
         own, asked = left_out(fitted, observed, 100), left_out(there, observed, 100)
@@ -202,7 +196,7 @@ def test_a_law_set_to_a_run_that_repeats_text_leaves_runs_out_at_their_own_epoch
         predicted = [laws.predict(one, made.proportions, np.array([100])) for one in (fitted, there)]
         refitted = [laws.predict(one.refitted[0], made.proportions, np.array([100])) for one in (own, asked)]
         moved = np.abs(predicted[1] / predicted[0] - 1).max()
-        assert (moved > 0.01) == (law == "transfer" or observed is known)
+        assert moved > 0.01
         assert np.abs(refitted[1] / refitted[0] - 1).max() >= moved / 2
 
 

@@ -86,14 +86,14 @@ CASES = {
         "scarce/mixtures",
         ("Github", "C4"),
         pl.col("step") == 1000,
-        laws=("bimix", "mariner", "regmix"),
+        laws=("bimix", "regmix"),
     ),
     "blind": Case(
         "proof/tiny_first",
         "proof/blind_mixtures",
         PROOF[:2],
         pl.col("step") == 1500,
-        laws=("transfer", "exponential", "gaussian_process"),
+        laws=("transfer", "exponential"),
     ),
     "seeds": Case(
         "proof/tiny",
@@ -103,9 +103,9 @@ CASES = {
         prior=True,
         pools="proof/tiny_pools",
         run=("--run-tokens", "3072000"),
-        laws=("transfer", "mariner"),
+        laws=("transfer",),
     ),
-    "larger": Case("proof/larger", "proof/larger_mixtures", PROOF[:2], prior=True, laws=("transfer", "scheffe")),
+    "larger": Case("proof/larger", "proof/larger_mixtures", PROOF[:2], prior=True, laws=("transfer",)),
     "sizes": Case(
         "proof/sizes",
         "proof/sizes_mixtures",

@@ -24,7 +24,7 @@ def runs(n: int = 24):
     return replace(observed, tokens=np.full(n, TOKENS), pools=np.tile(list(POOLS.values()), (n, 1)))
 
 
-@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential", "mariner"])
+@pytest.mark.parametrize("law", ["bimix", "transfer", "exponential"])
 def test_epochs_beyond_those_of_the_fitted_runs_are_found(law: str) -> None:
     observed = runs()
     fitted = laws.fit(law, observed)

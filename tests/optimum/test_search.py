@@ -5,7 +5,6 @@ import pytest
 from laws.known import mixtures, observe, with_transfer
 from refusals import refused
 
-from bimix.errors import InputError
 from bimix.laws.fitted import fit
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
@@ -44,11 +43,3 @@ def test_trees_find_what_holds_its_constraints(trees: dict) -> None:
     # what no draw holds is named
     objective = Objective("no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
     refused(r"d00 cannot be held", best, trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)
-
-
-def test_a_searched_optimum_is_certified_by_nothing() -> None:
-    observed = observe(with_transfer(0, 3), mixtures(0, 40, 3), np.array([STEP]))
-    fitted = fit("gaussian_process", observed)
-    assert best(fitted, STEP, Objective(), np.zeros(3), np.ones(3), TOKENS).gap is None
-    with pytest.raises(InputError, match=r"gaussian_process is not convex.* for the objective minimax"):
-        best(fitted, STEP, Objective("minimax", reference=REFERENCE), np.zeros(3), np.ones(3), TOKENS)

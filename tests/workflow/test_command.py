@@ -245,7 +245,7 @@ def test_the_wheel_has_the_scripts_of_the_command_the_one_version_and_the_pins()
     needed, extras = PROJECT["project"]["dependencies"], PROJECT["project"]["optional-dependencies"]
     assert [line.replace("'", '"') for line in extras["workflow"]] == pinned
     known = {line.split("==")[0]: tuple(map(int, line.split(";")[0].split("==")[1].split("."))) for line in pinned}
-    for line in (*needed, *extras["tensorboard"], *extras["regmix"], *extras["rivals"]):
+    for line in (*needed, *extras["tensorboard"], *extras["regmix"]):
         name, least = line.split(">=")
         assert tuple(map(int, least.split("."))) <= known[name]
     assert {line.split(">=")[0] for line in needed} == set(NEEDED)

@@ -34,7 +34,7 @@ COMMANDS = {
     "doctor": "check_cluster.py",
 }
 # The package's extra for each missing module; `workflow` installs all.
-EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix", "sklearn": "rivals"}
+EXTRAS = {"tensorboard": "tensorboard", "lightgbm": "regmix"}
 PACKAGE = Path(__file__).parent
 # Where pip puts the files that lie next to the package in a checkout: the same tree, so that
 # scripts find the schema.

@@ -26,6 +26,12 @@ KEYS: dict[str, str] = {
     "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",
     "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
     "design": "`bimix first` names the first runs, and a block `search` runs further ones",
+    "laws/compare=gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "laws/compare=mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "laws/compare=scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "laws/optimise=gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "laws/optimise=mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "laws/optimise=scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
@@ -39,6 +45,9 @@ KEYS: dict[str, str] = {
 FLAGS: dict[str, str] = {
     "--allow-unmeasured": "take it away: a name that may be misspelt is a remark",
     "--harm": "add a run of a mixture that reads the domain more often, with its text in the column `pool`",
+    "--law gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "--law mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "--law scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "--stage": "a law reads one mixture of each run; `mix_stages.py` puts an optimum into stages as it is",
 }
 # {word after `bimix`: sentence}

@@ -8,8 +8,6 @@ The module of such a law has:
     slope_step(numbers, domains) -> function of shares (m,) that gives the loss, but for a constant,
         its gradient (m,) and, of a convex law, its Hessian (m, m)
     count_step(numbers) -> how many there are
-
-A law of epochs instead of shares also has `epochs_of_share(observed)`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,25 +23,17 @@ from bimix.observations.observations import Observations
 @dataclass(frozen=True)
 class PerStep:
     """The functions of a law (`table.py`) from those of its module. Coefficients are {loss domain:
-    {"steps": {step: numbers}}}; those of a law of epochs also have `epochs_of_share` {domain:
-    epochs of a run on it alone}, null where it was fitted to proportions.
+    {"steps": {step: numbers}}}.
     """
 
     module: ModuleType
     settings: Mapping
-    reads_epochs: bool
 
     def fit(
         self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
     ) -> tuple[dict, dict]:
         """Coefficients, and empty notes, from the runs (n,) with a loss at a step, at least two."""
         base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
-        shares, kept = observed.proportions, {}
-        if self.reads_epochs:
-            epochs = self.module.epochs_of_share(observed)
-            shares = shares if epochs is None else shares * epochs
-            mean = epochs if epochs is None else dict(zip(observed.domains, epochs.mean(axis=0).tolist(), strict=True))
-            kept = {"epochs_of_share": mean}
         coefficients: dict = {}
         for i, domain in enumerate(observed.loss_domains):
             steps = {}
@@ -51,16 +41,14 @@ class PerStep:
                 used = np.isfinite(observed.losses[:, s, i]) & (base > 0)
                 if used.sum() >= 2:
                     begin = start["coefficients"][domain]["steps"].get(str(step)) if start else None
-                    runs = shares[used], observed.losses[used, s, i], base[used]
+                    runs = observed.proportions[used], observed.losses[used, s, i], base[used]
                     steps[str(step)] = self.module.fit_step(*runs, observed.domains, begin, **self.settings)
-            coefficients[domain] = {"steps": steps, **kept}
+            coefficients[domain] = {"steps": steps}
         return coefficients, {}
 
     def refit(self, samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
-        run = next(iter(fitted["coefficients"].values())).get("run")
         for observed, weights in samples:
-            found = self.fit(observed, weights, fitted)[0]
-            yield self.at_run(found, fitted["domains"], **run) if run else found
+            yield self.fit(observed, weights, fitted)[0]
 
     def predict(
         self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
@@ -71,11 +59,10 @@ class PerStep:
         Errors: a step that was not fitted.
         """
         losses = np.full((len(proportions), len(steps), len(coefficients)), np.nan)
-        shares = proportions * _scale(coefficients, domains)
         for i, (domain, values) in enumerate(coefficients.items()):
             for s, step in enumerate(steps):
                 if step not in seen or f"{step:.0f}" in values["steps"]:
-                    losses[:, s, i] = self.module.predict_step(_at_step(domain, values, step), domains, shares)
+                    losses[:, s, i] = self.module.predict_step(_at_step(domain, values, step), domains, proportions)
         return losses
 
     def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
@@ -86,12 +73,10 @@ class PerStep:
             for weight, (name, values) in zip(target, coefficients.items(), strict=True)
             if weight
         ]
-        scale = _scale(coefficients, domains)
 
         def at(r):
-            found = zip(*([weight * one for one in slope(r * scale)] for weight, slope in parts), strict=True)
-            value, gradient, *hessian = map(sum, found)
-            return value, gradient * scale, *hessian
+            found = zip(*([weight * one for one in slope(r)] for weight, slope in parts), strict=True)
+            return tuple(map(sum, found))
 
         return at
 
@@ -100,26 +85,6 @@ class PerStep:
         return sum(
             self.module.count_step(numbers) for own in coefficients.values() for numbers in own["steps"].values()
         )
-
-    def at_run(self, coefficients: dict, domains: list[str], parameters, tokens, pools) -> dict:
-        """The coefficients of a law of epochs at a run, of which no domain lacks a pool; without
-        pools, and of one without a limit, the epochs are the fitted ones.
-        """
-        missing = [name for name in domains if pools and not pools.get(name)]
-        if missing and next(iter(coefficients.values()))["epochs_of_share"]:
-            raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
-        run = {"parameters": parameters, "tokens": tokens, "pools": pools}
-        return {name: values | {"run": run} for name, values in coefficients.items()}
-
-
-def _scale(coefficients: dict, domains: list[str]) -> np.ndarray | float:
-    """The factors (m,) from shares to epochs; 1 for a law of shares."""
-    first = next(iter(coefficients.values()))
-    fitted, run = first.get("epochs_of_share"), first.get("run") or {"pools": None}
-    if fitted is None:
-        return 1.0
-    known = {name: run["tokens"] / pool for name, pool in (run["pools"] or {}).items() if np.isfinite(pool)}
-    return np.array([known.get(name, fitted[name]) for name in domains])
 
 
 def _at_step(domain: str, values: dict, step: float) -> dict:

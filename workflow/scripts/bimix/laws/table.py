@@ -30,8 +30,7 @@ class Law:
     letters: tuple[str, str, str]
     # The method for its optimum. `power_sum`: `objective` gives factors (m,) and exponents (m,).
     # `convex`: a function of proportions (m,) with value, gradient (m,) and Hessian (m, m).
-    # `searched` from many starts: one with value and gradient. `simulated` by draws around the
-    # token shares: no objective.
+    # `simulated` by draws around the token shares: no objective.
     optimum: str
     # The least number of mixtures, by the number m of training domains: with fewer, losses do not
     # determine its coefficients.
@@ -67,7 +66,7 @@ class Law:
         module = import_module(f"bimix.laws.{self.module}")
         if self.over_steps:
             return module
-        return import_module("bimix.laws.per_step").PerStep(module, self.settings, self.reads_pools)
+        return import_module("bimix.laws.per_step").PerStep(module, self.settings)
 
 
 # Below ten mixtures LightGBM makes no split and predicts their mean, and folds are too small.
@@ -127,30 +126,6 @@ LAWS: dict[str, Law] = {
         most_epochs=4.0,
         settings={"width": 0.02},
         drawn=True,
-    ),
-    "mariner": Law(
-        "mariner",
-        "floor + exp(c - b.benefit(e) + d.harm(e)), e epochs, per step",
-        ("2m + 5 or fewer", "d (2m + 5) or fewer", "d n (2m + 5) or fewer"),
-        "searched",
-        least_runs=lambda m: TEN,
-        reads_pools=True,
-        drawn=True,
-    ),
-    "scheffe": Law(
-        "scheffe",
-        "c + b.r + r'Br, per step",
-        ("terms kept", "terms kept", "terms kept"),
-        "searched",
-        least_runs=lambda m: TEN,
-        drawn=True,
-    ),
-    "gaussian_process": Law(
-        "gaussian_process",
-        "Gaussian process of r, per step",
-        ("4 + runs", "d (4 + runs)", "d n (4 + runs)"),
-        "searched",
-        least_runs=lambda m: TEN,
     ),
     "regmix": Law(
         "regmix",

@@ -14,7 +14,7 @@ from bimix.optimum.bounds import run_bounds
 from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, limits_of, pools_of, strengths_of
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective
-from bimix.optimum.search import AVERAGED, searched, simulate
+from bimix.optimum.search import AVERAGED, simulate
 from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
@@ -84,14 +84,14 @@ def best(
 ) -> Best:
     """The mixture within the bounds that minimises the objective.
 
-    Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; another
-    objective than `weighted` for a searched law; a size at which losses are not convex; a duality
-    gap that is too large, but of a plain average, where it is in `loose`.
+    Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; a size at
+    which losses are not convex; a duality gap that is too large, but of a plain average, where it
+    is in `loose`.
     """
     law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
     if objective.plain or not goal.convex:
         shares = best_shares(fitted, step, objective, lower, upper, tokens)
-        if law.trust or law.optimum in ("searched", "simulated"):  # it minimises more, or is not convex
+        if law.trust or law.optimum == "simulated":  # it minimises more, or is not convex
             return Best(shares, float(goal.value(shares)), None)
         return certificate(goal, shares, lower, upper)
     program = goal.program()
@@ -109,11 +109,6 @@ def best(
 
 def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
     """The goal. Errors: the law's optimum by this objective cannot be computed."""
-    if LAWS[fitted["law"]].optimum == "searched" and not objective.plain:
-        raise InputError(
-            f"the law {fitted['law']} is not convex, and its optimum is searched for the weighted average alone: take a"
-            f" convex law or regmix for the objective {objective.kind}."
-        )
     goal = Goal(fitted, step, objective)
     turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
     if turned:
@@ -144,8 +139,6 @@ def best_shares(
     problem = law.code.objective(fitted, step, target)
     if law.optimum == "power_sum":
         return power_sum_optimum(*problem, lower, upper)
-    if law.optimum == "searched":
-        return searched(problem, mean_seen(fitted), lower, upper)
     if law.trust:
         problem = trusting(problem, law.trust * target.sum(), _centre(fitted, tokens))
     return minimum(problem, lower, upper)

@@ -44,7 +44,6 @@ STYLES = {
     "exponential": ("#661100", "X"),
     "transfer": ("#6A3D9A", "H"),
     "bimix": ("#D55E00", "*"),
-    "gaussian_process": ("#00695C", "d"),
 }
 # Kinds of lines: whole, dashed, dotted and mixed.
 DASHES = ["-", (0, (5, 1.3)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2))]

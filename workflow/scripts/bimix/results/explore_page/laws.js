@@ -91,32 +91,7 @@ const Laws = (() => {
     };
   }
 
-  function mariner(law, run, mixture) {
-    return name => {
-      const n = atStep(law, run, name), known = law.coefficients[name].epochs_of_share;
-      if (!n) return NaN;
-      const log = total(law.domains, from => {
-        const per = known === null ? 1 : run.pools && run.tokens ? perShare(run, from) : known[from];
-        const epochs = mixture[from] * per;
-        const benefit = -Math.expm1(-((n.rate * epochs) ** n.power));
-        const over = Math.log1p(epochs) - n.threshold;
-        const harm = (Math.max(over, 0) + Math.log1p(Math.exp(-Math.abs(over)))) ** 2;
-        return n.harm[from] * harm - n.benefit[from] * benefit;
-      });
-      return n.floor + Math.exp(n.c + log);
-    };
-  }
-
-  function scheffe(law, run, mixture) {
-    return name => {
-      const n = atStep(law, run, name);
-      if (!n) return NaN;
-      return n.pairs.reduce((sum, [one, other, b]) => sum + b * mixture[one] * mixture[other],
-        n.c + total(law.domains, from => n.linear[from] * mixture[from]));
-    };
-  }
-
-  const forms = { bimix, transfer, exponential, olmix: exponential, mariner, scheffe };
+  const forms = { bimix, transfer, exponential, olmix: exponential };
   return {
     known: Object.keys(forms),
     losses(law, run, mixture) {

@@ -12,13 +12,15 @@ threshold are chosen at a ridge of 0.1 and a depth of 2. Where the fitted runs h
 the proportion itself in all predictions. Runs without pools get those of the fitted runs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 from scipy.optimize import nnls
 
 from bimix.errors import InputError
+from bimix.laws.per_step import PerStep
 from bimix.observations.observations import Observations
 
 RATES, POWERS, THRESHOLDS = np.geomspace(0.05, 4, 7), (0.3, 0.5, 0.75, 1.0), np.linspace(1, 6, 6)
@@ -136,3 +138,57 @@ def count_step(numbers) -> int:
 
 def _by_domain(numbers, domains) -> tuple[np.ndarray, np.ndarray]:
     return tuple(np.array([numbers[part][name] for name in domains]) for part in ("benefit", "harm"))
+
+
+class OfEpochs(PerStep):
+    """A law of epochs in the place of shares. Its coefficients also have `epochs_of_share` {domain:
+    epochs of a run on it alone}, null where it was fitted to proportions.
+    """
+
+    def fit(
+        self, observed: Observations, weights: np.ndarray | None = None, start: dict | None = None
+    ) -> tuple[dict, dict]:
+        epochs = self.module.epochs_of_share(observed)
+        shares = observed.proportions if epochs is None else observed.proportions * epochs
+        mean = epochs if epochs is None else dict(zip(observed.domains, epochs.mean(axis=0).tolist(), strict=True))
+        coefficients, notes = super().fit(replace(observed, proportions=shares), weights, start)
+        return {name: values | {"epochs_of_share": mean} for name, values in coefficients.items()}, notes
+
+    def refit(self, samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
+        run = next(iter(fitted["coefficients"].values())).get("run")
+        for found in super().refit(samples, fitted):
+            yield self.at_run(found, fitted["domains"], **run) if run else found
+
+    def predict(
+        self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
+    ) -> np.ndarray:
+        return super().predict(coefficients, domains, seen, proportions * _scale(coefficients, domains), steps)
+
+    def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
+        of_epochs, scale = super().objective(fitted, step, target), _scale(fitted["coefficients"], fitted["domains"])
+
+        def at(r):
+            value, gradient = of_epochs(r * scale)
+            return value, gradient * scale
+
+        return at
+
+    def at_run(self, coefficients: dict, domains: list[str], parameters, tokens, pools) -> dict:
+        """The coefficients at a run, of which no domain lacks a pool; without pools, and of one
+        without a limit, the epochs are the fitted ones.
+        """
+        missing = [name for name in domains if pools and not pools.get(name)]
+        if missing and next(iter(coefficients.values()))["epochs_of_share"]:
+            raise InputError(f"the pool of {missing[0]!r} is missing: the law mariner reads epochs of every domain.")
+        run = {"parameters": parameters, "tokens": tokens, "pools": pools}
+        return {name: values | {"run": run} for name, values in coefficients.items()}
+
+
+def _scale(coefficients: dict, domains: list[str]) -> np.ndarray | float:
+    """The factors (m,) from shares to epochs; 1 where the law was fitted to shares."""
+    first = next(iter(coefficients.values()))
+    fitted, run = first["epochs_of_share"], first.get("run") or {"pools": None}
+    if fitted is None:
+        return 1.0
+    known = {name: run["tokens"] / pool for name, pool in (run["pools"] or {}).items() if np.isfinite(pool)}
+    return np.array([known.get(name, fitted[name]) for name in domains])
