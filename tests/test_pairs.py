@@ -415,7 +415,7 @@ USUAL = {"export": weights(SHARES["m2"]), "verify": sound()}
 EXPECTED = {
     "metrics": USUAL
     | {
-        "summary": has("made: m1 ", "average 0.4000 err", "20.00 %", "Weights in all averages err 1"),
+        "summary": has("made: take m1", "average 0.4000 err", "20.00 %", "Weights in all averages err 1"),
         "comparison": rows(m1={"average_loss": 0.4, "unit": "err", "difference_percent": -20.0, "worst_loss": 3.3}),
     },
     "two sizes": USUAL
@@ -424,35 +424,35 @@ EXPECTED = {
         "comparison": rows(m1={"difference_percent": 10.0}, m2={"average_loss": 2.7}),
     },
     "stages": {
-        "summary": has("made: found ", "average loss 2.5500", "15.00 %", lacks="To test"),
+        "summary": has("made: take found", "average loss 2.5500", "15.00 %", "gain of transfer over m0"),
         "comparison": rows(found={"average_loss": 2.55, "difference_percent": -15.0}),
         "export": weights(SHARES["m3"], SHARES["m2"]),
         "verify": sound(),
     },
     "seeds": USUAL
     | {
-        "summary": has("made: m2 wins (large, step 1,000)", "3 seeds", "0.50 %* below m0", "paired by seed"),
+        "summary": has("made: take m2", "3 seeds", "0.50 %* below m0", "paired by seed"),
         "comparison": rows(m2={"significant": True, "ties_with_best": True, "runs": 3}, m0={"ties_with_best": False}),
     },
     "foreign trainer": USUAL
     | {
         "summary": has(
-            "made: transfer is predicted to be best, untested (small, step 1,000)",
+            "untested (small, step 1,000)",
             "Weights in all averages code 1",
-            "large, step 1,000: m1 1.5010, m0 1.7010, m2 1.8010; no searched mixture was trained there.",
+            "large, step 1,000: m1 1.5010, m0 1.7010, m2 1.8010;",
         ),
         "comparison": rows(m1={"average_loss": 2 + 1 / STEP - 0.5}, m0={"average_loss": 2 + 1 / STEP - 0.3}),
         "verify": sound(),
     },
     "validation_only": USUAL
     | {
-        "summary": has("made: m1 ", "average loss 1.8000", "Weights in all averages tasks 1"),
+        "summary": has("made: take m1", "average loss 1.8000", "Weights in all averages tasks 1"),
         "comparison": rows(m1={"average_loss": 1.8, "difference_percent": -10.0, "domains": 4}),
     },
     "objective": USUAL
     | {
         "summary": has(
-            "made: m2 ",
+            "made: take m2",
             "no loss more than 1 % above m0's: m2 held; transfer broken: web 3 % above",
             "Bound promised is 1 % at small; with the margin for the law's error it allows",
         ),
@@ -460,29 +460,29 @@ EXPECTED = {
     },
     "effect_growth": USUAL
     | {
-        "summary": has("made: transfer ", "no loss more than 5 % above m0's: transfer held"),
+        "summary": has("made: take transfer", "no loss more than 5 % above m0's: transfer held"),
         "comparison": rows(transfer={"broken": ""}, m1={"broken": "code 4.8 %, papers 4.8 %, web 4.8 %"}),
     },
     "reuse": USUAL
     | {
-        "summary": has("made: m2 ", "10.00 %"),
+        "summary": has("made: take m2", "10.00 %"),
         "comparison": rows(m2={"average_loss": 2.7}),
         "verify": reused_checked,
     },
     "pools": USUAL
     | {
-        "summary": has("made: m2 ", "epochs", "0.5000", "max_epochs 2 binds for code."),
+        "summary": has("made: take m2", "epochs", "0.5000", "max_epochs 2 binds for code."),
         "comparison": rows(m2={"average_loss": 2.7}),
     },
     "search": USUAL
     | {
-        "summary": has("made: m2 ", "10.00 %", "The mixture found is round1, measured 2.7000."),
+        "summary": has("made: take m2", "10.00 %", "Search round1, measured 2.7000."),
         "comparison": rows(m2={"average_loss": 2.7}, found={"average_loss": 2.7}, round1={"average_loss": 2.7}),
     },
     "observed": USUAL
     | {
         "summary": has(
-            "made: transfer ",
+            "made: take transfer",
             "(your runs, step 1,000)",
             "code 0.3000",
             "0.6000",

@@ -32,7 +32,7 @@ from bimix.judge.noise import best_quantile
 from bimix.judge.verdict import UPPER
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import best_shares
-from bimix.search.weighing import SURE, freedom
+from bimix.search.weighing import LEVEL, freedom
 
 LEVELS = (0.8, 0.9, 0.95)
 RUNS, ROUNDS = 12, 4
@@ -86,7 +86,7 @@ def one(number: int, start: str) -> dict[str, float]:
         taken = optimum if surely > 0 else best
         said[f"{name} regret"] = case.regret(taken[None])
         said[f"{name} optima"] = float(surely > 0)
-        sure = [posterior.gain(row, run)[0] > stdtrit(t, SURE) * deviation(row, run) for row in others]
+        sure = [posterior.gain(row, run)[0] > stdtrit(t, (1 + LEVEL) / 2) * deviation(row, run) for row in others]
         count(name, all(sure))
         if name == "wide":
             measured = [level_of(row) - level_of(run) > apart for row in others]

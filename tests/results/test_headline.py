@@ -1,20 +1,26 @@
-"""The first lines of the summary: the mixture, why, what was measured and predicted, what to do."""
+"""The first lines of the summary and the facts behind them: what to take, the paper's chain, what to run next."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import polars as pl
+import pytest
 
 from bimix.judge.comparison import compared
+from bimix.judge.facts import entropy_facts, law_facts, optimum_facts, shown_optimum
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
-from bimix.judge.verdict import Promise, decide
+from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide
 from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES
-from bimix.results.headline import OBSERVED, Headline, headline, next_steps, title
+from bimix.results.headline import Headline, headline, reasons, title
+from bimix.results.pages import entries
 
 STEPS = np.array([100, 200, 400])
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "bimix": SEARCHED, "transfer": SEARCHED}
+ROLES = {"baseline": "token shares", "uniform": "equal shares"}
 PROMISE = Promise("bimix", "bimix", "proxy", 400, 3.6, 3.5, 3.7, 0.9, 4, 0.02, "baseline", 0.4, -0.1, 0.9)
+SURE = Known(0.001, 11, "elsewhere")
 
 
 def runs(known: Known | None = None, criterion: Criterion | None = None, **finals: list[float]):
@@ -29,120 +35,173 @@ def runs(known: Known | None = None, criterion: Criterion | None = None, **final
     return compared(measured(table), criterion or Criterion("baseline"), known)
 
 
-def first_lines(target, promises=(), proxies=None, model="target", **more) -> str:
-    verdict = decide(target, proxies, promises, RANKS)
+def paged(target, promises=(), proxies=None, model="target", verdict=None, **more) -> tuple[dict, dict, str]:
+    """The facts, the texts of the lines by label, and the title."""
+    verdict = verdict or decide(target, proxies, promises, RANKS)
+    optimum = {one.mixture: optimum_facts(one.mixture, one, target, model) for one in promises}
+    more.setdefault("optimum", optimum[shown_optimum(list(optimum), verdict, target)] if optimum else None)
     searched = tuple(name for name in target.mixtures if RANKS.get(name, 0) >= SEARCHED) if target else ()
-    page = Headline("mine", verdict, target, model, "baseline", searched, {"bimix": "m/bimix.json"}, **more)
-    lines = [title(page), *headline(page), *next_steps(page)]
+    page = Headline("mine", verdict, target, model, "baseline", searched=searched, **{"roles": ROLES} | more)
+    lines = [*headline(page), *reasons(page)]
     assert max(map(len, lines)) <= 80
-    return " ".join(" ".join(lines).split())
+    found = entries(lines)
+    texts = dict(reversed(found)) | {"Then": " ".join(text for label, text in found if label == "Then")}
+    return page.facts(), {label: text.replace("\N{NO-BREAK SPACE}", " ") for label, text in texts.items()}, title(page)
 
 
-def test_a_win_says_by_how_much_and_where_its_noise_comes_from():
-    said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], uniform=[3.9], bimix=[3.6]))
-    assert said.startswith("mine: bimix wins (target, step 400) Mixture bimix: m/bimix.json Why significantly below")
-    assert "one run: average loss 3.6000 nats per token, 10.00 %* below baseline (token shares), 7.69 %*" in said
-    assert "Noise of a run of target, not of one evaluation: 0.10 % (elsewhere). * significant, with 95 %." in said
-    assert "To add" not in said and "Seeds" not in said
-    assert "Export snakemake --cores all results/mine/runs/target/bimix/export" in said
+def numbers(text: str) -> list[str]:
+    return re.findall(r"\d+\.\d\d", text)
 
 
-def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them():
+def test_title_line_and_facts_of_a_win_have_the_same_digits() -> None:
+    facts, said, head = paged(runs(SURE, baseline=[4.0], uniform=[3.9], bimix=[3.6]), [PROMISE])
+    assert (facts["take"], facts["outcome"], facts["tested"], facts["ties"]) == ("bimix", "wins", True, [])
+    assert facts["measured"]["mixtures"]["bimix"]["difference_percent"] == pytest.approx(-10)
+    assert facts["optimum"]["measured"]["percent"] == pytest.approx(10) and facts["measured"]["noise_percent"] == 0.1
+    assert numbers(head) == ["10.00"] and numbers(said["Measured"])[:2] == ["3.60", "10.00"]
+    assert head.endswith("below the token shares") and "+10.00 %*" in said["Optimum"]
+    assert "proxy" in said["Optimum"].partition("measured")[0] and "target" in said["Optimum"].partition("measured")[2]
+    assert "compare` a larger model" in said["Next"] and not said["Then"]
+
+
+def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them() -> None:
     """A seed moves all by 2 %, the noise is 0.1 %: pairs of runs see what a spread would hide."""
     shift = {"baseline": [1.0, 0.0], "uniform": [0.0, 1.0], "bimix": [-1.0, -1.0]}
     logs = {"baseline": np.log(4.0), "uniform": np.log(3.988), "bimix": np.log(3.9)}
     ends = {name: list(np.exp(logs[name] + [0.0, 0.02] + 0.001 * np.array(shift[name]))) for name in shift}
-    said = first_lines(runs(**ends))
-    assert said.startswith("mine: bimix wins (target, step 400)"), "2.5 % at a noise of 0.1 %"
+    assert paged(runs(**ends))[0]["outcome"] == "wins", "2.5 % at a noise of 0.1 %"
     near = {name: list(np.exp(np.log([4.0, 4.08]) + 0.001 * np.array(own))) for name, own in shift.items()}
     near["bimix"] = [loss * 0.9997 for loss in near["bimix"]]
-    said = first_lines(runs(**near))
-    assert said.startswith("mine: take baseline, which ties with bimix (target, step 400)")
-    assert "Seeds `seeds: {target: [2, 3" in said and "]}` in the config:" in said and "seeds of each" in said
-    said = first_lines(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
-    assert "Seeds not worth it: more than 10 seeds of each" in said
+    facts, said, head = paged(runs(**near))
+    assert (facts["take"], facts["outcome"], facts["rival"]) == ("baseline", "ties", "bimix")
+    assert set(facts["ties"]) == {"bimix", "uniform"} and "baseline (token shares), which ties with bimix" in head
+    assert "`seeds: {target: [2, 3" in said["Next"]
+    percent = abs(facts["measured"]["mixtures"]["bimix"]["difference_percent"])
+    assert f"{percent:.2f}" in head and f"{percent:.2f}" not in said["Risk"]
+    _, said, _ = paged(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
+    assert said["Next"].startswith("not worth it")
 
 
-def test_without_a_known_noise_nothing_is_significant():
-    said = first_lines(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
-    assert said.startswith("mine: bimix is lower than uniform, by an unknown margin (target, step 400)")
-    assert "is not known here: no difference is significant." in said and "*" not in said
-    assert "Seeds `seeds: {target: [2, 3]}`" in said
+def test_without_a_known_noise_nothing_is_significant() -> None:
+    facts, said, head = paged(runs(baseline=[4.0], uniform=[3.9], bimix=[3.89]))
+    assert (facts["take"], facts["outcome"], facts["measured"]["noise_percent"]) == ("bimix", "lower", None)
+    assert "*" not in head + said["Measured"] and "`seeds: {target: [2, 3]}`" in said["Next"]
 
 
-def test_what_was_predicted_stands_beside_what_was_measured_of_the_same():
-    for loss, word in ((3.6, "inside"), (3.9, "OUTSIDE")):
-        said = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE], model="proxy")
-        assert f"bimix at 3.6000 (90 % interval 3.5000 to 3.7000), measured {loss:.4f}, {word};" in said
-        assert (
-            f"gain over baseline +10.00 % (90 % interval -2.50 to +22.50), measured {100 - 25 * loss:+.2f} %." in said
-        )
-        other = first_lines(runs(baseline=[4.0], bimix=[loss]), [PROMISE])
-        assert f"measured {loss:.4f}" not in other and "% on target." in other
-        assert "That is of" not in said + other
-        untrained = first_lines(runs(baseline=[4.0], transfer=[3.5]), [PROMISE])
-        assert "That is of proxy; `Measured` is of target" in untrained
-
-
-def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain():
+def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain() -> None:
     proxies = runs(baseline=[4.0], uniform=[3.9])
-    said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
-    assert said.startswith("mine: bimix is predicted to be best, untested (proxy, step 400)")
-    assert "gain over baseline +10.00 % (90 % interval -2.50 to +22.50); below 16 runs rather +8.50 %, 0.85" in said
-    assert "To test train on bimix, and add its losses to your tables as the mixture bimix" in said
+    facts, said, head = paged(proxies, [PROMISE], proxies, model=OBSERVED)
+    assert (facts["take"], facts["outcome"], facts["tested"]) == ("bimix", "promised", False)
+    predicted = facts["optimum"]["predicted"]
+    assert [predicted[key] for key in ("percent", "low", "high")] == pytest.approx([10, -2.5, 22.5])
+    assert predicted["shrunk"] == pytest.approx(8.5) and facts["optimum"]["measured"] is None
+    assert "+10.00 % (-2.50 to +22.50, 90 %)" in said["Optimum"] and "+8.50 %" in said["Optimum"]
+    assert "untested" in head and "bimix" in said["Next"] and "your tables" in said["Next"]
 
 
-def test_a_mix_of_laws_that_predicts_better_is_said_with_both_errors():
-    proxies = runs(baseline=[4.0], uniform=[3.9])
-    said = first_lines(proxies, [replace(PROMISE, blend=0.0125)], proxies, model=OBSERVED)
-    assert "A mix of laws predicts runs left out better: error 1.25 %, of this law 2.00 %." in said
-    for promise in (PROMISE, replace(PROMISE, blend=0.03)):  # by the weights of the criterion it may be worse
-        assert "mix of laws" not in first_lines(proxies, [promise], proxies, model=OBSERVED)
+def test_a_rule_is_taken_by_one_interval_and_the_title_says_what_may_be_lower() -> None:
+    """The rule was not run: nothing says that it ties at a step, and its rival has one number everywhere."""
+    proxies = runs(SURE, m0=[3.6], m1=[3.7], criterion=Criterion("m0"))
+    gain = Gain("transfer", "uniform", 0.18, -0.59, 0.95, 0.9)
+    verdict = Verdict("rule", "uniform", "why", "transfer", PROMISE, measured=proxies, gain=gain)
+    facts, said, head = paged(proxies, [replace(PROMISE, mixture="transfer")], model=OBSERVED, verdict=verdict)
+    assert facts["gain"] == {
+        "mixture": "transfer",
+        "over": "uniform",
+        "percent": 0.18,
+        "low": -0.59,
+        "high": 0.95,
+        "level": 0.9,
+    }
+    assert not facts["tested"] and "take uniform" in head and "transfer may be 0.18 % lower, untested" in head
+    assert "ties" not in head and said["Next"].startswith("train on uniform")
+    # a run that is lowest, and a rule that nobody ran and that is predicted to be as low
+    verdict = Verdict("ties", "m0", "why", "uniform", PROMISE, measured=proxies, gain=gain)
+    facts, said, head = paged(proxies, [PROMISE], model=OBSERVED, verdict=verdict)
+    assert facts["tested"] and "ties" not in head and "uniform, which was not trained" in head
+    assert "no other" not in said["Measured"] and "below m1" in said["Measured"]
+    # the same difference has the posterior's interval in each line
+    same = replace(gain, mixture="bimix", over="baseline")
+    verdict = Verdict("promised", "bimix", f"predicted {same}", "m0", PROMISE, measured=proxies, gain=same)
+    _, said, head = paged(proxies, [PROMISE], model=OBSERVED, verdict=verdict)
+    assert "+0.18 % (-0.59 to +0.95, 90 %)" in said["Optimum"] and "0.18 %" in head and "0.18 %" in said["Why"]
 
 
-def test_a_run_below_the_promise_is_seen_and_taken():
-    proxies = runs(baseline=[4.0], uniform=[3.5])
-    said = first_lines(proxies, [PROMISE], proxies, model=OBSERVED)
-    assert said.startswith("mine: uniform is lower than baseline, by an unknown margin (your runs, step 400)")
-    assert "Seen uniform, run on proxy, ended below the 3.6000 that the law bimix promises for bimix: take" in said
-
-
-def test_an_objective_that_is_broken_is_said_with_the_domain():
+def test_an_objective_that_is_broken_is_said_with_the_domain() -> None:
     criterion = Criterion("baseline", "no_worse_than", margin=0.01)
-    said = first_lines(runs(criterion=criterion, baseline=[4.0], uniform=[3.9], bimix=[4.2]))
-    assert "Objective no loss more than 1 % above baseline's: uniform held; bimix broken: " in said
-    assert "a 4 %" in said and "b 4 %" in said
-    worst = first_lines(runs(criterion=Criterion("baseline", "minimax"), baseline=[4.0], bimix=[3.0]))
-    assert "worst ratio to baseline 0.7500" in worst
+    facts, said, _ = paged(runs(criterion=criterion, baseline=[4.0], uniform=[3.9], bimix=[4.2]))
+    assert list(facts["left_out"]) == ["bimix"] and "a 4 %" in facts["left_out"]["bimix"]
+    assert "uniform held; bimix broken: " in said["Objective"]
+    _, said, _ = paged(runs(criterion=Criterion("baseline", "minimax"), baseline=[4.0], bimix=[3.0]))
+    assert "worst ratio to the token shares 0.7500" in said["Measured"]
     # the answer of a search stands on the page
-    said = "Answer: round2, measured 2.0412, 2.0450 by the law and all runs together."
-    page = first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]), search=said)
-    assert f"Search The mixture found is {said.removeprefix('Answer: ')}" in " ".join(page.split())
-    assert "Search" not in first_lines(runs(baseline=[3.0, 3.01], uniform=[2.9, 2.91]))
+    _, said, _ = paged(runs(baseline=[3.0], uniform=[2.9]), search="Answer: round2, measured 2.0412.")
+    assert said["Search"] == "round2, measured 2.0412."
 
 
-def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_trained():
-    rows = [
-        (name, 400, domain, loss)
-        for name, a, b in (("baseline", 4.0, 3.0), ("bimix", 3.0, 3.15))
-        for domain, loss in (("a", a), ("b", b))
-    ]
+def test_the_risk_is_what_ends_higher_what_is_repeated_and_what_was_never_trained() -> None:
+    ends = (("baseline", 4.0, 3.0), ("bimix", 3.0, 3.15))
+    rows = [(name, 400, domain, loss) for name, *both in ends for domain, loss in zip("ab", both, strict=True)]
     table = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
-    target = compared(measured(table), Criterion("baseline"), Known(0.001, 11, "elsewhere"))
-    said = first_lines(target, epochs={"a": 0.5, "b": 8.04})
+    target = compared(measured(table), Criterion("baseline"), SURE)
+    facts, said, _ = paged(target, epochs={"a": 0.5, "b": 8.04})
+    assert facts["risk"]["above_percent"] == pytest.approx({"b": 5}) and facts["risk"]["losses"] == 2
+    assert facts["risk"]["epochs"] == {"b": 8.04} and facts["risk"]["tested"]
+    assert "1 of 2 losses" in said["Risk"] and "b is read 8 times" in said["Risk"]
+    assert "b is read 1,200 times" in paged(target, epochs={"b": 1234.0})[1]["Risk"]
+    facts, _, _ = paged(runs(SURE, baseline=[4.0], bimix=[3.6]), epochs={"a": 1.0})
+    assert not facts["risk"]["above_percent"] and not facts["risk"]["epochs"]
+    graded = table.with_columns(metric=pl.col("domain") == "b")
+    both = Criterion("baseline", weights={"a": 1.0, "b": 1.0})
+    assert paged(compared(measured(graded), both, SURE))[0]["risk"]["losses"] == 1, "a metric is no loss"
+    proxies = runs(baseline=[4.0])
+    facts, said, _ = paged(proxies, [PROMISE], proxies)
+    assert not facts["risk"]["tested"] and said["Risk"] == "no run was trained on it."
+
+
+def test_the_papers_chain_stands_beside_the_papers_numbers() -> None:
+    law = {"law": "bimix", "mixtures": ["baseline", "se", "ce"]}
+    curves = pl.DataFrame(
+        {"law": ["bimix"] * 2 + ["transfer"], "mixture": ["se", "ce", "se"], "mean_percent": [0.1, 0.3, 9.0]}
+    )
+    held = {
+        "law": ["bimix", "transfer"],
+        "mixture": ["uniform"] * 2,
+        "r2_mean": [0.98, 0.5],
+        "mre_mean_percent": [0.4, 2.0],
+    }
+    found = law_facts(law, "proxy", PROMISE, curves, pl.DataFrame(held))
+    assert (found["runs"], found["last_step_percent"]) == (3, pytest.approx(0.2))
+    assert found["held_out"] == {"uniform": {"r2": 0.98, "error_percent": 0.4}}
+    # a law whose curves are another's has their rows; one of single steps has none
+    repeated = curves.filter(pl.col("law") == "bimix")
+    assert law_facts(law | {"law": "transfer"}, "proxy", None, repeated)["last_step_percent"] == pytest.approx(0.2)
+    assert law_facts(law | {"law": "regmix"}, "proxy", None, repeated)["last_step_percent"] is None
+    bare = law_facts(law, "proxy", PROMISE)
+    assert bare["held_out"] == {} and bare["left_out_percent"] == 2
+
+    proxies = runs(SURE, baseline=[4.0], se=[3.9], ce=[3.8])
+    ends = entropy_facts(proxies, "proxy", "baseline")
+    assert {name: round(one["difference_percent"], 2) for name, one in ends["mixtures"].items()} == {
+        "se": -2.5,
+        "ce": -5,
+    }
     assert (
-        "Risk 1 of 2 losses end above baseline's, b the most, by 5 %; the text of b is read 8 times; tested on one"
-        in said
+        entropy_facts(proxies, "proxy", None) is None
+        and entropy_facts(runs(baseline=[4.0]), "proxy", "baseline") is None
     )
-    said = first_lines(runs(Known(0.001, 11, "elsewhere"), baseline=[4.0], bimix=[3.6]), epochs={"a": 1.0})
-    assert "Risk none of 2 losses end above baseline's; tested on one model, target, step 400." in said
-    said = first_lines(target, epochs={"b": 1234.0})
-    assert "the text of b is read 1,200 times" in said
-    graded = compared(
-        measured(table.with_columns(metric=pl.col("domain") == "b")),
-        Criterion("baseline", weights={"a": 1.0, "b": 1.0}),
-        Known(0.001, 11, "elsewhere"),
-    )
-    assert "Risk none of 1 losses end above baseline's; tested" in first_lines(graded), "a metric is no loss"
-    proxies = runs(baseline=[4.0], criterion=Criterion("baseline"))
-    assert "Risk no run was trained on it." in first_lines(runs(baseline=[4.0]), [PROMISE], proxies)
+
+    target = runs(SURE, baseline=[4.0], uniform=[3.9], bimix=[3.6])
+    facts, said, _ = paged(target, [PROMISE], law=found, entropies=ends)
+    assert (facts["law"]["runs"], facts["entropies"]["step"]) == (3, 400)
+    assert {"0.20", "0.40"} <= set(numbers(said["Law"])) and "0.980" in said["Law"] and "3 runs (proxy)" in said["Law"]
+    assert "ce -5.00 %*" in said["Entropies"] and "on proxy, step 400" in said["Entropies"]
+    assert "left out" in paged(target, [PROMISE], law=bare)[1]["Law"]
+
+
+def test_the_optimum_of_the_page_is_the_one_to_take_else_one_that_was_trained() -> None:
+    target = runs(SURE, baseline=[4.0], transfer=[3.8])
+    chosen = decide(target, None, [PROMISE], RANKS)
+    assert shown_optimum(["bimix", "transfer"], chosen, target) == "transfer"
+    untrained = replace(chosen, best="baseline", measured=None)
+    assert shown_optimum(["transfer", "bimix"], untrained, runs(baseline=[4.0])) == "bimix", "of the trusted law"

@@ -37,10 +37,15 @@ def summarise(**flags: str) -> tuple[str, str]:
     """Write the page in this folder by the flags and what stands here; its text and the details."""
     usual = {"dataset": "mine", "intervals": "intervals.csv", "compared": "compare.csv", "mixtures": "mixtures.csv"}
     usual |= {"figures": "results/mine/figures/mixtures.svg", "coefficients": "law.json"}
-    usual |= {"out": "summary.txt", "details": "details.txt", "page": "summary.html"}
+    usual |= {"out": "summary.txt", "details": "details.txt", "page": "summary.html", "verdict": "verdict.json"}
     words = [part for flag, value in (usual | flags).items() for part in (f"--{flag.replace('_', '-')}", value)]
     summarize_results.main(words)
     return Path("summary.txt").read_text(), Path("details.txt").read_text()
+
+
+def facts() -> dict:
+    """The facts of the page that was written last."""
+    return json.loads(Path("verdict.json").read_text())
 
 
 def test_the_table_has_the_best_five_and_the_page_its_code() -> None:
@@ -132,11 +137,15 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         text, details = summarise(**flags)
         wide = [line for line in (text + details).splitlines() if len(line) > 80]
         assert not wide
-        assert text.count("\n") <= 48
-        assert text.startswith("mine: bimix wins (1B, step 400)\n====")
+        assert text.count("\n") <= 50
+        first, second, _ = text.split("\n\n", 2)
+        labels = [line[:11].strip() for line in first.splitlines() if line[0] not in "= " and line[11:]]
+        assert labels[-4:] == ["Law", "Optimum", "Risk", "Next"] and second.startswith("Mixture")
+        assert (facts()["take"], facts()["outcome"], facts()["measured"]["model"]) == ("bimix", "wins", "1B")
+        assert facts()["optimum"]["predicted"]["percent"] == pytest.approx(100 * 0.1 / 2.6)
         flat, more = " ".join(text.split()), " ".join(details.split())
         assert ("and 12 more domains" in flat) == (domains == 22)
-        assert "bimix at 2.5000 (90 % interval" in more and "gain over baseline +3.85 %" in more
+        assert "2.5000 (" in more and "+3.85 % (" in more
         assert "results/mine/figures/mixtures.svg" in more
         for one in (flat, more):
             assert "Step 200,000 is 10 times the last step at which losses were measured, 20,000: the law" in one
@@ -190,8 +199,8 @@ def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
     flags = {"fitted_model": model, "compared_model": "small", "step": step, "optimised": "crossing.json"}
     flags |= {"reference": "m0", "reference_mixture": "m0.json", "ranks": '{"crossing": 4}'}
     text = summarise(**flags)[0]
-    assert text.splitlines()[0] == f"mine: {outcome} wins (small, step {at})"
-    assert ("measured 2.5000" in " ".join(text.split())) == (at == 200)
+    assert (facts()["take"], facts()["outcome"], facts()["measured"]["step"]) == (outcome, "wins", at)
+    assert text.startswith(f"mine: take {outcome}") and f"(small, step {at})" in text
 
 
 @pytest.mark.parametrize("off", [0.0004, 0.08])
@@ -208,27 +217,20 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     flags = {"fitted_model": "observed", "compared_model": "observed", "step": "400", "proxies": "compare.csv"}
     flags |= {"optimised": "mixtures/transfer.json", "reference": "m0", "reference_mixture": "mixtures/m0.json"}
     flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
-    flat, log = " ".join(summarise(**flags)[0].split()), capsys.readouterr().err
+    flat, more = (" ".join(text.split()) for text in summarise(**flags))
+    log = capsys.readouterr().err
     said = "The run called transfer had other proportions than this optimum has now (of "
     assert "of observed" not in flat
     if off < 0.01:
         assert "for step 400 of your runs" in flat
-        assert "transfer at 2.4000 (90 % interval 2.3000 to 2.5000), measured 2.4200, inside" in flat
+        assert "2.4000 (2.3000 to 2.5000, 90 %)" in more
+        assert facts()["optimum"]["measured"]["percent"] == pytest.approx(100 * (1 - 2.42 / 2.6))
         assert said not in flat and not log and "(measured)" not in flat
         return
     assert f"Moved {said}" in flat and "0.0800 off): it stands here as transfer (measured), with the" in flat
     assert said in log
     assert "measured 2.4200" not in flat and "transfer (measured) 2.4200" in flat
-    assert "To test train on transfer, and add its losses" in flat
-    assert "rules by hand" not in flat
-    # no run has read a, of 150 tokens, 8 times in 1,000, but 4 times
-    (tmp_path / "tokens.csv").write_text("domain,tokens\na,150\nb,2000\n")
-    flags |= {"weights": '{"a": 1}', "tokens": "tokens.csv", "run_tokens": "1000"}
-    for bound, rule in ((None, "To add measure wanted_8, a rule by hand: how low it ends"), ("6", None)):
-        flags |= {"max_epochs": bound} if bound else {}
-        flat = " ".join(summarise(**flags)[0].split())
-        assert rule is None or (rule in flat and "snakemake --cores all results/mine/mixtures/wanted_8.json" in flat)
-        assert rule or "by hand" not in flat
+    assert facts()["optimum"]["measured"] is None and "train on transfer, and add its losses" in flat
 
 
 def sized(parameters: float, tokens: float) -> dict:
@@ -282,10 +284,8 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     flags = {"fitted_model": "proxy+small", "asked_model": "large", "compared_model": "large", "step": "120"}
     flags |= {"optimised": "transfer.json", "reference": "se", "reference_mixture": "se.json", "tables": "sizes.csv"}
     text, details = (" ".join(one.split()) for one in summarise(**flags))
-    assert (
-        "Predicted By the law transfer, on large at step 120, transfer at 2.9500 (90 % interval 2.9000 to 3.0000), measured 2.9000"
-        in text
-    )
+    assert "by transfer for large at step 120: 2.9500 (2.9000 to 3.0000, 90 %)" in details
+    assert (facts()["law"]["model"], facts()["optimum"]["predicted"]["model"]) == ("proxy+small", "large")
     assert "Sizes fitted on proxy+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
     assert "for step 120 of large" in text and "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
@@ -295,11 +295,14 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     )
 
 
-TEXT = """mine: what the runs say
+TEXT = """mine: what the
+runs say
 =======================
 Mixture    <b> & "c"
 Why        it ends
            3 % below
+
+Then       more
 
                 first               second
   <b>           0.2118  ####        0.2399* ##
@@ -319,6 +322,7 @@ def test_summaries_are_lists_and_cells_are_quoted_with_all_digits() -> None:
     assert re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page) == [
         ("Mixture", "&lt;b&gt; &amp; &quot;c&quot;"),
         ("Why", said),
+        ("Then", "more"),
     ]
     (text,) = re.findall(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)
     assert text.count("<span") == 2 and "width: 4ch" in text and "====" not in text

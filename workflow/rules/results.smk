@@ -16,6 +16,7 @@ rule summarize_results:
             *(f"results/{name}" for name in ("summary", "sections", "headline", "layout", "explore")),
             *JUDGE,
             "judge/evidence",
+            "judge/facts",
             "judge/remarks",
             "judge/verdict",
             "search/weighing",
@@ -25,6 +26,7 @@ rule summarize_results:
         text="results/{dataset}/summary.txt",
         details="results/{dataset}/summary_details.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
+        verdict="results/{dataset}/verdict.json",
         recommended="results/{dataset}/recommended.json",
         explore=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
     log:
@@ -81,6 +83,7 @@ rule summarize_results:
             --prior {input.prior:q} \
             --hand {params.hand} \
             --rest {input.rest:q} \
+            --verdict {output.verdict:q} \
             --recommended {output.recommended:q} \
             --search {input.search:q} \
             --entropy {input.entropy:q} \

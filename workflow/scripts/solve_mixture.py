@@ -1,7 +1,8 @@
 """The best mixture of two tables, and why, in seconds: laws fitted and scored, optima, the verdict.
 
 losses (mixture, step, domain, loss), mixtures (mixture, domain, proportion) -> FOLDER/mixture.json,
-the recommended mixture, FOLDER/summary.txt, and FOLDER/explore.html, a page to move the shares on
+the recommended mixture, FOLDER/summary.txt, FOLDER/verdict.json, the facts behind it, and
+FOLDER/explore.html, a page to move the shares on
 """
 
 import argparse
@@ -13,7 +14,9 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import run
+from bimix.judge.facts import law_facts, optimum_facts, shown_optimum
 from bimix.judge.measured import add_criterion
+from bimix.judge.verdict import OBSERVED
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
 from bimix.observations.flags import add_lower, add_priors
@@ -23,11 +26,11 @@ from bimix.observations.tables import read_mixtures
 from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_of, epochs_sentence, further_epochs
-from bimix.outputs import write_text
+from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN, beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import OBSERVED, Headline, headline, title
+from bimix.results.headline import Headline, headline, reasons, title
 from bimix.results.layout import WIDTH, paragraph, table
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
@@ -77,6 +80,7 @@ def main(argv: list[str] | None = None) -> None:
         lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
     else:
         (options.out / "explore.html").unlink(missing_ok=True)  # of an earlier answer
+    write_json(options.out / "verdict.json", page.facts())
     write_text(options.out / "summary.txt", "\n".join([*lines, ""]))
     print("\n".join(lines))
 
@@ -84,24 +88,30 @@ def main(argv: list[str] | None = None) -> None:
 def heading(options: argparse.Namespace, found: Answer) -> Headline:
     """What decides."""
     verdict, sought = found.verdict, found.sought
+    shown = shown_optimum(list(found.fits), verdict, found.runs)
+    law, promise = found.fits[shown].sought.fitted, found.fits[shown].promise
     return Headline(
         dataset=options.losses.stem,
         verdict=verdict,
         target=found.runs,
         model=OBSERVED,
         reference=found.criterion.reference,
+        law=law_facts(law, OBSERVED, promise),
+        optimum=optimum_facts(shown, promise, found.runs, OBSERVED),
+        roles=found.roles,
         searched=found.searched,
         moved=sections.moved(found.called, found.ran, found.shares),
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(found.law, found.criterion.weights),
         epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),
+        refused=found.refused,
     )
 
 
 def solve(options: argparse.Namespace, found: Answer, observed: Observations, page: Headline) -> list[str]:
     """The summary."""
     runs, judging, law, best = found.runs, found.criterion, found.law, found.shares[found.verdict.best]
-    lines = [title(page), "=" * WIDTH, *headline(page), ""]
+    lines = [*paragraph(title(page)), "=" * WIDTH, *headline(page), "", *reasons(page), ""]
     pair = (judging.reference, found.shares[judging.reference], found.verdict.best, best, law["proportions_seen"])
     lines += [*sections.proportions(*pair, None, page.epochs), *sections.epoch_bound(page.epochs, options.max_epochs)]
     lines += [] if size_read(law) else sections.beyond(options.step, law["steps"])
@@ -109,9 +119,17 @@ def solve(options: argparse.Namespace, found: Answer, observed: Observations, pa
     if runs is not None:
         lines += ["", *sections.compared(runs, OBSERVED)]
     promises = [one.promise for one in found.fits.values() if one.promise]
-    rows = [[one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", f"{one.upper:.4f}"] for one in promises]
+    rows = [
+        [
+            one.law,
+            f"{100 * one.left_out:.2f}",
+            f"{one.value:.4f}",
+            *(f"{end:.4f}" if end else "-" for end in (one.low, one.high)),
+        ]
+        for one in promises
+    ]
     lines += ["", "The laws, by their errors on left-out runs", ""]
-    lines += table(["law", "left-out error %", "predicted optimum", "upper 80 % end"], rows)
+    lines += table(["law", "left-out error %", "predicted optimum", "90 % from", "to"], rows)
     for name, why in found.refused:
         lines += paragraph(f"{name}: {why}", "  ", "    ")
     return lines

@@ -2,8 +2,8 @@
 predicted, what to do next.
 
 losses of the runs compared and of the proxies, coefficients.json, intervals.csv, mixtures, the
-tables -> summary.txt, summary_details.txt, both in summary.html, recommended.json (mixture, why,
-proportions), and explore.html, the page to move the shares on
+tables -> summary.txt, summary_details.txt, both in summary.html, verdict.json (the facts behind them),
+recommended.json (mixture, why, proportions), and explore.html, the page to move the shares on
 """
 
 import argparse
@@ -14,10 +14,12 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import run
-from bimix.judge.evidence import add_evidence, evidence, moved, outside
+from bimix.judge.evidence import add_evidence, evidence, moved, outside, ranks_of, roles_of
+from bimix.judge.facts import entropy_facts, law_facts, optimum_facts, shown_optimum
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.remarks import add_text, remarks
+from bimix.judge.verdict import OBSERVED
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
@@ -25,13 +27,13 @@ from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_of
 from bimix.outputs import write_json, write_text
-from bimix.plan.sources import GIVEN, SEARCHED, observed_rank
+from bimix.plan.sources import GIVEN, SEARCHED
 from bimix.results import sections
 from bimix.results.explore import beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import OBSERVED, Headline, model_name
+from bimix.results.headline import Headline, model_name
 from bimix.results.pages import summary_page
-from bimix.results.summary import Result, bound, details, first_page, unmeasured_rules
+from bimix.results.summary import Result, bound, details, first_page
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
@@ -61,12 +63,13 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
     parser.add_argument("--reused", type=Path, nargs="?", help="report of older runs that joined the fit, if there are")
-    parser.add_argument("--tables", type=Path, nargs="*", default=[], help="where they lie, to be listed")
+    parser.add_argument("--tables", type=Path, nargs="*", default=[], help="to be listed; Tables 2 and 3 are read")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="likewise")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
     parser.add_argument("--recommended", type=Path, help="the mixture to take: mixture, why, proportions, JSON")
+    parser.add_argument("--verdict", type=Path, help="verdict.json: the facts that the page is written from")
     parser.add_argument("--explore", type=Path, help="explore.html; without it none is written")
     parser.add_argument("--prior", type=Path, nargs="?", help="cross-entropies between domains, of the rules kin")
     add_evidence(parser)
@@ -84,6 +87,8 @@ def main(argv: list[str] | None = None) -> None:
     if options.recommended:
         best, why = result.page.verdict.best, result.page.verdict.why
         write_json(options.recommended, {"mixture": best, "why": why, "proportions": result.shares[best]})
+    if options.verdict:
+        write_json(options.verdict, result.page.facts())
     if options.explore:
         texts[options.explore] = explored(options, result)
     for path, text in texts.items():
@@ -127,9 +132,9 @@ def read(options: argparse.Namespace) -> Result:
         print(sentence, file=sys.stderr)
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     shares |= {called.get(name, name): own for name, own in ran.items()}
-    ranks = {name: observed_rank(name, own) for name, own in shares.items()} | options.ranks
     run_tokens = {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
     tokens = read_tokens(options.tokens[0]) if options.tokens else {}
+    ranks = ranks_of(shares, roles_of(shares, tokens), options.ranks)
     forbidden = outside(shares, options, tokens, run_tokens.get(names[0]))
     spans = [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
     tables = {"intervals": pl.concat(spans)}
@@ -149,13 +154,24 @@ def read(options: argparse.Namespace) -> Result:
     files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
     found = verdict(target, proxies, promises, ranks, believed)
     own = found.promise.mixture if found.promise else names[0]
-    law, best, compared = laws[own], shares.get(found.best, {}), options.compared_model
+    law, best, compared, roles = laws[own], shares.get(found.best, {}), options.compared_model, roles_of(shares, tokens)
+    shown, made = shown_optimum(list(laws), found, target), {path.stem: path for path in options.tables}
+    promised = next((one for one in promises if one.mixture == shown), None)
+    scores = [read_table(made[name]) if name in made else None for name in ("extrapolation", "generalization")]
+    entropies = None  # in a user's table se, je, ce, vne may be anything
+    if compared != OBSERVED and proxies is not None:
+        token_shares = next((name for name in proxies.mixtures if roles.get(name) == "token shares"), None)
+        entropies = entropy_facts(proxies, options.asked_model, token_shares)
     page = Headline(
         dataset=options.dataset,
         verdict=found,
         target=target,
         model=compared,
         reference=options.reference,
+        law=law_facts(laws[shown], options.fitted_model, promised, *scores),
+        entropies=entropies,
+        optimum=optimum_facts(shown, promised, target, compared),
+        roles=roles,
         searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
         places={name: str(path) for name, path in files.items() if path.exists()},
         moved=said,
@@ -165,7 +181,6 @@ def read(options: argparse.Namespace) -> Result:
         explore=str(options.explore or ""),
         search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
         bound=bound(objective, law, options.asked_model),
-        by_hand=unmeasured_rules(hand, shares, ran, law) if compared == OBSERVED else (),
     )
     return Result(
         page,

@@ -19,10 +19,12 @@ from bimix.judge.noise import Known, levels, within
 from bimix.judge.verdict import Promise
 from bimix.mixtures.mixture import farthest
 from bimix.optimum.flags import limits_of
+from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES, observed_rank
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
+ROLES = {"token shares": TOKEN_SHARES, "equal shares": EQUAL}
 ROUNDED = 1e-5  # a proportion that misses its bound by less is rounded
 QUANTITIES = {"minimax": "worst_ratio"}  # of an objective in the intervals; else the average
 
@@ -103,6 +105,33 @@ def evidence(
     if named or (runs is not None and criterion.kind == "weighted"):  # which needs no reference
         judged = judge(runs, criterion if named else replace(criterion, reference=runs.mixtures[0]))
     return judged if named and at_target else judge(target, criterion), judged, promises
+
+
+def roles_of(shares: Mapping[str, Mapping[str, float]], tokens: Mapping[str, float]) -> dict[str, str]:
+    """{mixture: one of ROLES} of those with equal shares or the shares of the `tokens`, whatever their
+    names.
+    """
+    domains = sorted({domain for own in shares.values() for domain in own})
+    total = sum(tokens.get(domain, 0.0) for domain in domains)
+    rules = {"equal shares": dict.fromkeys(domains, 1 / len(domains))}
+    if total and all(tokens.get(domain) for domain in domains):
+        rules["token shares"] = {domain: tokens[domain] / total for domain in domains}
+    near = min(NEAR, 0.05 / len(domains))
+    found = {}
+    for role, rule in rules.items():
+        found |= {name: role for name, own in shares.items() if farthest(own, rule)[1] <= near}
+    return found
+
+
+def ranks_of(
+    shares: Mapping[str, object], roles: Mapping[str, str], planned: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """{mixture: rank by the cost of finding it}: as `planned`, else by its name, and by its role."""
+    ranks = {name: observed_rank(name) for name in shares} | dict(planned or {})
+    return {
+        name: min(rank, ROLES[roles[name]]) if rank < SEARCHED and name in roles else rank
+        for name, rank in ranks.items()
+    }
 
 
 def moved(run: Mapping[str, Mapping[str, float]], optima: Mapping[str, Mapping[str, float]]) -> dict[str, str]:

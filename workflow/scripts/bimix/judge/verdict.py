@@ -16,6 +16,7 @@ from bimix.judge.comparison import Comparison, said_broken
 from bimix.judge.noise import seeds_needed
 from bimix.plan.sources import GIVEN, SEARCHED
 
+OBSERVED = "observed"  # the model of losses that were measured elsewhere
 UPPER = 0.8  # one-sided, of a promise
 FEW_RUNS = 16  # below it the predicted gain of an optimum is too large
 SHRUNK = 0.85  # what was measured of it, on public runs of 8 to 16 mixtures
@@ -78,14 +79,34 @@ class Promise:
 
 
 @dataclass(frozen=True)
+class Gain:
+    """By how many percent of another's loss a mixture is below it by the law and all runs together,
+    with the interval of `level`.
+    """
+
+    mixture: str
+    over: str
+    percent: float
+    low: float
+    high: float
+    level: float
+
+    def __str__(self) -> str:
+        ends = sorted((self.low, self.high) if self.percent >= 0 else (-self.low, -self.high))
+        span = f"{ends[0]:.2f} to {ends[1]:.2f}, {100 * self.level:.0f} %"
+        return f"{abs(self.percent):.2f} % ({span}) {'below' if self.percent >= 0 else 'above'} {self.over}"
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The mixture to take, `best`, and `why` in one line.
 
     `outcome`: wins, ties, lower (the noise is not known), alone (no other was measured), promised
-    (not trained, predicted to be the best) or broken (every mixture violates the objective).
-    `rival`: the mixture that it was compared with; `promise`: that of the best predicting law;
-    `seen`: runs below that promise, the best first; `seeds`: the number that would make the
-    difference to the rival significant, None: not worth it.
+    (not trained, predicted to be the best), rule (needs no search, and the law's optimum is not surely
+    below it) or broken (every mixture violates the objective). `rival`: the mixture that it was
+    compared with; `promise`: that of the best predicting law; `seen`: runs below that promise, the
+    best first; `seeds`: the number that would make the difference to the rival significant, None: not
+    worth it; `gain`: the prediction that decided, if one did.
     """
 
     outcome: str
@@ -96,6 +117,12 @@ class Verdict:
     seen: tuple[str, ...] = ()
     seeds: int | None = None
     measured: Comparison | None = None  # what decided, of the target or of the proxies
+    gain: Gain | None = None
+
+    @property
+    def tested(self) -> bool:
+        """Whether a run on the mixture to take is among those that decided."""
+        return self.measured is not None and self.best in self.measured.mixtures
 
 
 def trusted(promises: Iterable[Promise]) -> Promise | None:
@@ -122,7 +149,7 @@ def decide(
     measured = proxies or target
     if promise is None:
         raise ValueError("nothing was measured and nothing predicted")
-    law = by_law(promise, promises)
+    law = f"by the law {promise.law}"
     if measured is None:
         why = f"nothing was measured at its step; {law}"
         return Verdict("promised", promise.mixture, why, promise=promise)
@@ -189,12 +216,3 @@ def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...
         for name in proxies.ranked()
         if name != promise.mixture and proxies.value(name) < promise.value and proxies.holds(name)
     )
-
-
-def by_law(promise: Promise, promises: list[Promise]) -> str:
-    """The reason to trust the law of a promise."""
-    if promise.left_out is None:
-        return f"by the law {promise.law}, whose error on runs left out is not known"
-    said = f"by the law {promise.law}, whose error on runs left out is {100 * promise.left_out:.2f} %"
-    others = [one for one in promises if one is not promise and one.left_out is not None]
-    return said + "".join(f" ({one.law} {100 * one.left_out:.2f} %)" for one in others[:1])

@@ -157,14 +157,9 @@ def rank(dataset: "Dataset", mixture: str) -> int:
     return max(rank(dataset, one) for one in dataset.staged(mixture)) if source.rank is None else source.rank
 
 
-def observed_rank(mixture: str, shares: Mapping[str, float] | None = None) -> int:
-    """The rank of a mixture that was trained elsewhere, by its name and its shares."""
-    if is_optimum(mixture) or mixture in BEST:
-        return SEARCHED
-    if mixture == "baseline":
-        return TOKEN_SHARES
-    equal = bool(shares) and max(shares.values()) - min(shares.values()) < 1e-6
-    return EQUAL if mixture == "uniform" or equal else GIVEN
+def observed_rank(mixture: str) -> int:
+    """The rank of a mixture that was trained elsewhere: its name says only whether it is an optimum."""
+    return SEARCHED if is_optimum(mixture) or mixture in BEST else GIVEN
 
 
 def taken(dataset: "Dataset") -> list[str]:

@@ -23,13 +23,13 @@ from bimix.laws.table import LAWS
 from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import Sought
-from bimix.results.headline import Headline, headline
+from bimix.results.headline import Headline, headline, named, reasons
 from bimix.results.pages import entries
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js
-FIRST = ("Mixture", "Why", "Measured", "Risk")  # of the summary's lines; the page folds the others
+FIRST = ("Mixture", "Why", "Optimum", "Risk")  # of the summary's lines; the page folds the others
 FAR = 0.3  # total variation from all runs, beyond which the page calls a mixture far
 
 
@@ -45,6 +45,7 @@ def page(
     step: int | None,
     model: str = "your runs",
     said: Sequence[tuple[str, str]] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> str:
     """The page of fitted laws, {mixture: law}, the first one shown first; laws that are no formula
     are left out, their optima stay, and without any it predicts nothing.
@@ -52,7 +53,7 @@ def page(
     `options`: flags of what is sought, as of `Sought.of`; `spans`: intervals of the laws;
     `mixtures`, with rules by hand, have a button; `ran`: all runs; without a `step` it is the last
     one fitted. `model`: what is predicted; `said`: labels and texts above, what is recommended and
-    why.
+    why; `labels` {mixture: text of its button}, else its name.
     """
     objective, tokens, run_tokens = asked_objective(options), pools_of(options) or {}, options.run_tokens
     formulas = {name: law for name, law in laws.items() if law["law"] in DRAWN}
@@ -80,6 +81,7 @@ def page(
         "laws": [_law(name, one, spans) for name, one in drawn.items()],
         "mixtures": {name: _whole(own, domains) for name, own in mixtures.items()},
         "runs": {name: _whole(own, domains) for name, own in ran.items() if name in fitted_runs},
+        "labels": dict(labels or {}),
         "reference": reference,
         "start": start,
         "objective": {"kind": objective.kind} | goal,
@@ -128,7 +130,9 @@ def page(
 def beside(page: Headline) -> dict[str, object]:
     """Title, first mixture and texts of the page next to a verdict: of the mixture to take."""
     title = f"{page.dataset}: the mixture to take, and others to try"
-    return {"title": title, "start": page.verdict.best, "said": entries(headline(page))}
+    said = entries([*reasons(page), *headline(page)])
+    roles = {name: named(page, name) for name in page.roles}
+    return {"title": title, "start": page.verdict.best, "said": said, "labels": roles}
 
 
 def _goal(goal: Goal) -> tuple[list[str], dict]:

@@ -19,6 +19,7 @@ pre { font-size: 13px; line-height: 1.45; margin: 0 0 0.8em; overflow-x: auto; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.25em 1.2em; margin: 0 0 1.2em; }
 dt { font-weight: 600; }
 dd { margin: 0; overflow-wrap: anywhere; }
+@media (max-width: 700px) { dl { display: block; } dd { margin-bottom: 0.5em; } table { display: block; overflow-x: auto; } }
 table { border-collapse: collapse; font-size: 14px; }
 th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: nowrap; text-align: left; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
@@ -34,11 +35,14 @@ def page(title: str, parts: list[str]) -> str:
 
 
 def summary_page(dataset: str, text: str) -> str:
-    """The summary as a page: lines under the title as a list, the rest as set, with bars drawn."""
-    title, _, rest = text.partition("\n")
-    first, _, others = rest.lstrip("=\n").partition("\n\n")
+    """The summary as a page: the lines under the title and those behind them as lists, the rest as set,
+    with bars drawn.
+    """
+    title, _, rest = text.partition("\n=")
+    first, behind, others = rest.lstrip("=\n").split("\n\n", 2)
     bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape(re.sub(r"(?m)^=+\n", "", others)))
-    return page(dataset, [f"<h1>{escape(title)}</h1>", labelled(first.splitlines()), f"<pre>{bars}</pre>"])
+    lists = [labelled(lines.splitlines()) for lines in (first, behind)]
+    return page(dataset, [f"<h1>{escape(' '.join(title.split()))}</h1>", *lists, f"<pre>{bars}</pre>"])
 
 
 def entries(lines: Iterable[str]) -> list[tuple[str, str]]:

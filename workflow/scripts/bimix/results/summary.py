@@ -9,9 +9,8 @@ import polars as pl
 from bimix.judge.verdict import Promise
 from bimix.optimum.objective import Objective, weighed
 from bimix.optimum.report import epochs_of, promised
-from bimix.plan.sources import wanted_rule
 from bimix.results import sections
-from bimix.results.headline import Headline, headline, model_name, next_steps, predicted, title
+from bimix.results.headline import Headline, files, headline, model_name, predicted, reasons, title
 from bimix.results.layout import WIDTH, paragraph
 from bimix.training.provenance import FITTING, code
 from bimix.transfer.run import size_read
@@ -66,20 +65,11 @@ def bound(objective: Objective, law: dict, model: str) -> str:
     return promised(objective.margin, objective.effect_growth, held, model)
 
 
-def unmeasured_rules(hand: Sequence[str], shares: Mapping[str, Mapping], ran: Sequence[str], law: dict) -> list[str]:
-    """Plain rules by hand that read a domain more often than any run; none where one was run."""
-    if any(wanted_rule(name) for name in ran):
-        return []
-    most = {name: own["max"] for name, own in law["proportions_seen"].items()}
-    plain = [name for name in hand if wanted_rule(name) and wanted_rule(name)[1] == "reference"]
-    return [name for name in plain if any(one > most[domain] for domain, one in shares[name].items())]
-
-
 def first_page(result: Result) -> list[str]:
     """The page: what decides first, then the mixture and the runs."""
     page, own, (_, read_at) = result.page, result.trusted, result.models
     law, best = result.laws[own], page.verdict.best
-    lines = [title(page), "=" * WIDTH, *headline(page), *next_steps(page), ""]
+    lines = [*paragraph(title(page)), "=" * WIDTH, *headline(page), "", *reasons(page), *files(page), ""]
     best = best if best in result.shares and best != result.reference else own
     after = result.shares[best]
     what = f"The mixture {best}"

@@ -10,7 +10,17 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.judge.comparison import Comparison, compared
-from bimix.judge.evidence import known_from, moved, noise_between, outside, promise, proxies_at, renamed
+from bimix.judge.evidence import (
+    known_from,
+    moved,
+    noise_between,
+    outside,
+    promise,
+    proxies_at,
+    ranks_of,
+    renamed,
+    roles_of,
+)
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
@@ -18,7 +28,7 @@ from bimix.observations.observations import Observations
 from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
-from bimix.plan.sources import SEARCHED, observed_rank
+from bimix.plan.sources import SEARCHED
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, once, whole
 from bimix.search.weighing import Believed, verdict, with_rules
@@ -70,6 +80,7 @@ class Answer:
     called: dict[str, str]  # how a run is called that has the name of an optimum of other proportions
     shares: dict[str, dict[str, float]]  # of optima, of runs as they are called, and of rules by hand
     searched: tuple[str, ...]
+    roles: dict[str, str]  # by `roles_of`
 
     @property
     def sought(self) -> Sought:
@@ -129,11 +140,12 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
         limits = (sought.lower, sought.upper, noise and noise.deviation)
         posterior = Posterior(sought.goal, sought.fitted, trained, *limits, first.errors)
         believed = Believed(posterior, first.optimum, first.promise, arrays, hand)
-    ranks = {name: observed_rank(name, own) for name, own in shares.items()}
-    searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     known = optima | {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in hand.items()} | shares
+    roles = roles_of(known, sought.pools or {})
+    ranks = ranks_of(shares, roles)
+    searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     found = verdict(runs, runs, promises, ranks, believed)
-    return Answer(found, runs, judging, asked, fits, refused, ran, called, known, searched)
+    return Answer(found, runs, judging, asked, fits, refused, ran, called, known, searched, roles)
 
 
 def _fits(

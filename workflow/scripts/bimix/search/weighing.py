@@ -3,8 +3,8 @@ posterior of the law and all runs.
 
 A run that ended lowest did so by its luck as well, and an optimum lies where its law errs most. So
 the lowest run as measured is not what an optimum has to beat: both are compared by the posterior,
-and the optimum is taken where it is below the best run and the best rule by hand, also at the lower
-one-sided 80 % end of the difference.
+and the optimum is taken where the 90 % interval of its gain over the best run and over the best rule
+by hand is above 0.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from bimix.judge.comparison import Comparison
 from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
 from bimix.judge.noise import seeds_needed
-from bimix.judge.verdict import UPPER, Promise, Verdict, by_law, decide, trusted
+from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide, trusted
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.intervals import left_out
@@ -29,8 +29,8 @@ from bimix.search.posterior import Posterior, once, whole
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
 
-LEVEL = 0.9  # of the gain over a rule by hand
-SURE = 0.95  # that the best of measured mixtures is below all others
+LEVEL = 0.9  # of gains, two-sided
+RENAMED = {"uniform": "equal shares", "baseline": "token shares"}  # rules whose name another run has
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,30 @@ class Believed:
     hand: Mapping[str, np.ndarray]
 
 
-def with_rules(ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Rules by hand: runs of a rule's name or proportions, and the other `rules`, not run."""
+def with_rules(
+    ran: Mapping[str, np.ndarray], rules: Mapping[str, np.ndarray], reserved: bool = False
+) -> dict[str, np.ndarray]:
+    """Rules that need no run: the runs with a rule's proportions, and the `rules` that were not run.
+
+    `reserved`: the names of rules are the workflow's own, so that a run with such a name is a rule. In a
+    user's table a name says nothing: a rule whose name a run of other proportions has gets another.
+    """
 
     def alike(one: np.ndarray, others: Mapping[str, np.ndarray]) -> bool:
         return any(np.abs(one - other).max() <= NEAR for other in others.values())
 
-    known = {name: one for name, one in ran.items() if plain(name) or alike(one, rules)}
-    return known | {name: one for name, one in rules.items() if name not in ran and not alike(one, ran)}
+    found = {name: one for name, one in ran.items() if alike(one, rules) or (reserved and plain(name))}
+    for name, one in rules.items():
+        if not alike(one, ran) and not (reserved and name in ran):
+            found[name if name not in ran else RENAMED.get(name, f"{name} (rule)")] = one
+    return found
+
+
+def gain_over(posterior: Posterior, name: str, shares: np.ndarray, over: str, others: np.ndarray) -> Gain:
+    """The gain of a mixture (m,) over another by the law and all runs, with the jackknife's interval."""
+    gain, deviation = posterior.refitted_gain(others, shares)
+    width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
+    return Gain(name, over, *(100 * (gain + part * width) for part in (0, -1, 1)), LEVEL)
 
 
 def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping[str, np.ndarray]) -> str:
@@ -61,13 +77,10 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
     best = min(hand, key=lambda rule: float(posterior.posterior(hand[rule][None])[0][0]))
     if name == best:
         return f"no searched mixture is better than {best}, a rule that needs no search"
-    gain, deviation = posterior.refitted_gain(hand[best], shares)
-    width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
-    low, middle, high = (100 * (abs(gain) + part * width) for part in (-1, 0, 1))
-    said = f"{middle:.2f} % ({low:.2f} to {high:.2f}, {100 * LEVEL:.0f} %) {'above' if gain < 0 else 'below'}"
-    if gain > width:
-        return f"it is {said} {best}, the best rule by hand"
-    return f"not better than {best}, the best rule by hand: {said} it"
+    gain = gain_over(posterior, name, shares, best, hand[best])
+    if gain.low > 0:
+        return f"it is {gain}, the best rule by hand"
+    return f"not better than {best}, the best rule by hand: {str(gain).removesuffix(best)}it"
 
 
 def freedom(posterior: Posterior) -> int:
@@ -91,15 +104,17 @@ def verdict(
     apart = target is not proxies or (sizes is not None and len(set(sizes)) > 1)
     if target is not None and apart and any(ranks.get(one, GIVEN) >= SEARCHED for one in target.mixtures):
         return decide(target, proxies, promises, ranks)
-    return weigh(believed, proxies, promises)
+    return weigh(believed, proxies)
 
 
-def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> Verdict:
-    """The lowest posterior that holds the objective; or the optimum, where it is surely below with
-    the law taken as known: with the jackknife the mixture taken is no better (bench_verdicts.py).
+def weigh(believed: Believed, runs: Comparison) -> Verdict:
+    """The optimum, if it is surely below the best run and the best rule that needs no run; else that
+    rule, unless a run is lower and the rule was not run or is surely above it.
+
+    Every difference has one interval, with the jackknife over the runs, for the decision and the text.
     """
     posterior, own = believed.posterior, believed.promise
-    law = by_law(own, list(promises))
+    law = f"by the law {own.law}"
     # without runs on domains that the law does not know
     ran = {name: believed.ran[name] for name in runs.mixtures if runs.holds(name) and name in believed.ran}
     hand = {
@@ -112,40 +127,50 @@ def weigh(believed: Believed, runs: Comparison, promises: Sequence[Promise]) -> 
         why = f"no run and no rule by hand holds the objective and the bounds; {law}"
         return Verdict("promised", own.mixture, why, promise=own, measured=runs)
     means = dict(zip(candidates, posterior.posterior(np.array(list(candidates.values())))[0].tolist(), strict=True))
-    best, *others = sorted(means, key=means.get)
-    others = [name for name in others if np.abs(candidates[name] - candidates[best]).max() > NEAR]
-    gain, deviation = posterior.gain(candidates[best], believed.optimum)
-    surely = gain - float(stdtrit(freedom(posterior), UPPER)) * deviation
-    said = f"{100 * abs(gain):.2f} % {'above' if gain < 0 else 'below'} {best} by the law and all runs together"
-    if surely > 0:
-        over = f"; {over_hand(posterior, own.mixture, believed.optimum, hand)}" if hand else ""
-        why = f"{said}, {100 * surely:.2f} % at the lower 80 % end{over}; {law}"
-        return Verdict("promised", own.mixture, why, best, own, measured=runs)
+    best, rule = min(means, key=means.get), min(hand, key=means.get, default=None)
+
+    def over(name: str, shares: np.ndarray, other: str) -> Gain:
+        return gain_over(posterior, name, shares, other, candidates[other])
+
+    gains = [over(own.mixture, believed.optimum, other) for other in dict.fromkeys((rule, best)) if other]
+    lead = gains[-1].percent  # of the optimum over the best of them
+    if all(one.low > 0 for one in gains):
+        what = ", the best rule that needs no run" if rule else ""
+        why = f"predicted {gains[0]}{what}, and below every run; {law}"
+        return Verdict("promised", own.mixture, why, best, own, measured=runs, gain=gains[0])
+    edge = over(best, candidates[best], rule) if rule not in (None, best) else None
+    unclear = edge is not None and not surely_below(edge, runs)
+    if unclear and rule in ran:  # both were run, and the rule costs nothing to find
+        why = f"it needs no search, and {best} is not surely lower"
+        return Verdict("ties", rule, f"{why}; {law}", best, own, measured=runs, gain=edge)
     same = np.abs(believed.optimum - candidates[best]).max() <= NEAR
-    unsure = f"; {own.mixture}, {said}, is not surely better" if not same else ""
+    if best == rule and lead > 0 and not same:
+        why = f"it needs no search, and {own.mixture} is not surely lower"
+        return Verdict("rule", rule, f"{why}; {law}", own.mixture, own, measured=runs, gain=gains[0])
+    unsure = f"; {own.mixture} is not surely lower" if not same else ""
     if best not in ran:
-        return Verdict("promised", best, f"a rule by hand{unsure}; {law}", own.mixture, own, measured=runs)
-    seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and gain <= 0)
-    wins = all(surely_below(posterior, runs, best, name, candidates) for name in others)
-    rival = others[0] if others else own.mixture
-    seeds = None
-    if runs.noise is not None and others and not wins:
+        return Verdict(
+            "rule", best, f"it needs no search{unsure}; {law}", own.mixture, own, measured=runs, gain=gains[0]
+        )
+    why = "it is lowest by the law and all runs together"
+    if unclear:
+        return Verdict("ties", best, f"{why}{unsure}; {law}", rule, own, measured=runs, gain=edge)
+    others = [name for name in means if np.abs(candidates[name] - candidates[best]).max() > NEAR]
+    others.sort(key=means.get)
+    wins = bool(others) and all(surely_below(over(best, candidates[best], name), runs) for name in others)
+    rival, seeds = others[0] if others else own.mixture, None
+    if runs.noise is not None and rival in runs.mixtures and not wins:
         seeds = seeds_needed(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
-    over = f"; {over_hand(posterior, best, candidates[best], hand)}" if hand else ""
-    why = f"it is lowest by the law and all runs together{over}{unsure}"
-    return Verdict("wins" if wins and others else "ties", best, why, rival, own, seen, seeds, runs)
+    seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and lead <= 0)
+    why += f"; {edge}, the best rule that needs no run" if edge and edge.low > 0 else ""
+    return Verdict("wins" if wins else "ties", best, why + unsure, rival, own, seen, seeds, runs, edge)
 
 
-def surely_below(
-    posterior: Posterior, runs: Comparison, best: str, other: str, candidates: Mapping[str, np.ndarray]
-) -> bool:
-    """Whether a run is below another mixture with SURE: by the law also without any one run, or,
-    where both were run, by the noise of runs, as the law without the better run knows little of it.
+def surely_below(gain: Gain, runs: Comparison) -> bool:
+    """Whether a run is below another mixture: by the law also without any one run, or, where both were
+    run, by the noise of runs, as the law without the better run knows little of it.
     """
-    gain, deviation = posterior.refitted_gain(candidates[other], candidates[best])
-    if gain > float(stdtrit(freedom(posterior), SURE)) * deviation:
-        return True
-    return other in runs.mixtures and runs.below(best, other)
+    return gain.low > 0 or (gain.over in runs.mixtures and runs.below(gain.mixture, gain.over))
 
 
 def add_fitted(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +224,8 @@ def read_believed(
     arrays = {called.get(name, name): array(one) for name, one in ran.items() if abs(array(one).sum() - 1) < NEAR}
     trained, limits = whole(sought.goal, once(every)), (sought.lower, sought.upper)
     posterior = Posterior(sought.goal, law, trained, *limits, known and known.deviation, left)
-    return Believed(posterior, array(optima[own.mixture]), own, arrays, with_rules(arrays, rules))
+    hand = with_rules(arrays, rules, reserved=options.compared_model != OBSERVED)
+    return Believed(posterior, array(optima[own.mixture]), own, arrays, hand)
 
 
 def at_own_size(compared: Observations, law: dict) -> Observations:

@@ -109,7 +109,7 @@ function rows() {
     at("losses").append(make("tr", { id: `r${index}` }, make("th", { scope: "row", textContent: name }),
       make("td"), make("td"), make("td"), make("td", { className: "plot" }, make("i"), make("b"))));
   for (const name of Object.keys(DATA.mixtures)) {
-    const textContent = name === "baseline" ? "baseline (token shares)" : name;
+    const textContent = DATA.labels[name] || name;
     const button = make("button", { type: "button", textContent, data: { name }, aria: { pressed: "false" } });
     button.onclick = () => { state.mixture = { ...DATA.mixtures[name] }; show(); };
     at("mixtures").append(button);
