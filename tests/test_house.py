@@ -49,6 +49,8 @@ DROPPED: dict[str, str] = {
     "bimix allocate": "call `bimix optimise` with --parameters",
     "bimix pareto": "call `bimix optimise` twice",
     "bimix propose": "call `bimix first`",
+    "corpus/ask_versions": "name files far away by addresses",
+    "datasets/*/corpus/ask_versions": "name files far away by addresses",
     "datasets/*/design": "`bimix first` names the first runs",
     "datasets/*/methods": "list the mixtures under `compare/mixtures`",
     "datasets/*/observations/allow_unmeasured": "take it away",

@@ -2,14 +2,9 @@
 files far away that change under their name.
 """
 
-import copy
-import functools
-import hashlib
-import http.server
 import json
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import polars as pl
@@ -21,7 +16,6 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
-from bimix.corpus.sources import remote_version
 from bimix.digests import digest_file
 
 END = "<|endoftext|>"
@@ -137,58 +131,3 @@ def test_a_harvest_that_changes_with_the_share_held_out_is_split_again(tmp_path:
     (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
     planned = {"collect_text": 1, "train_tokenizer": 1, "tokenize_shard": 2, "index_tokens": 1}
     assert jobs(call(tmp_path, "-n")) == planned
-
-
-class Tagged(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder with ETags, but for what is called untagged."""
-
-    def log_message(self, *arguments):
-        pass
-
-    def end_headers(self):
-        path = Path(self.translate_path(self.path))
-        if path.is_file() and "untagged" not in path.name:
-            self.send_header("ETag", f'"{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"')
-        super().end_headers()
-
-
-@pytest.mark.slow
-def test_a_file_far_away_that_changes_under_its_name_is_noticed_where_planning_asks(tmp_path: Path) -> None:
-    served = tmp_path / "served"
-    served.mkdir()
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Tagged, directory=str(served)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{server.server_address[1]}"
-    link_checkout(tmp_path)
-    config = copy.deepcopy(CONFIG)
-    corpus = config["datasets"]["mini"]["corpus"]
-    corpus["train"] = {"kitchen": f"{address}/untagged.jsonl", "sea": f"{address}/sea.jsonl"}
-    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
-    write(tmp_path / "mixture.json", '{"kitchen": 0.4, "sea": 0.6}')
-    write(tmp_path / "words.json", tokenizer("salt oven dough whisk pan tide wave gull mast"))
-    for turn, name in (("salt oven dough whisk pan", "untagged"), ("tide wave salt gull mast", "sea")):
-        (served / f"{name}.jsonl").write_text(documents(turn))
-    call(tmp_path)
-    report = tmp_path / "results/mini/shards/train/sea.sea/report.json"
-    before = remote_version(f"{address}/sea.jsonl")
-    assert json.loads(report.read_text())["remote"] == {f"{address}/sea.jsonl": before}
-
-    for name in ("untagged", "sea"):
-        (served / f"{name}.jsonl").write_text(documents("gull mast tide wave salt"))
-    assert "Nothing to be done" in call(tmp_path, "-n")
-    corpus["ask_versions"] = True
-    (tmp_path / "mini.yaml").write_text(yaml.safe_dump(config))
-    planned = call(tmp_path, "-n")
-    assert jobs(planned)["tokenize_shard"] == 1
-    assert "mini: text has changed: sea. The tokenizer is kept" in planned
-    call(tmp_path)
-    assert json.loads(report.read_text())["remote"] == {f"{address}/sea.jsonl": remote_version(f"{address}/sea.jsonl")}
-    assert "Nothing to be done" in call(tmp_path, "-n")
-    assert remote_version(f"{address}/untagged.jsonl") is None and remote_version(f"{address}/none.jsonl") is None
-    server.shutdown()
-    server.server_close()
-    with pytest.raises(ConnectionError, match=r"sea\.jsonl"):
-        remote_version(f"{address}/sea.jsonl")
-    planned = call(tmp_path, "-n")
-    assert "Nothing to be done" in planned
-    assert planned.count("the server does not answer; files far away count as unchanged") == 1

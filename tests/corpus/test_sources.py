@@ -202,15 +202,6 @@ def test_a_store_lists_its_files():
         refused(sentence, list_files, pattern)
 
 
-def test_a_store_that_fails_in_its_own_way_does_not_answer(monkeypatch):
-    def info(store, path):
-        raise LookupError("EndpointConnectionError, which is no OSError")
-
-    monkeypatch.setattr(type(fsspec.filesystem("memory")), "info", info)
-    with pytest.raises(ConnectionError, match=r"memory://corpus/a\.jsonl: LookupError"):
-        sources.remote_version("memory://corpus/a.jsonl")
-
-
 class Hub(http.server.BaseHTTPRequestHandler):
     """As much of the hub's interface as listing and reading a data set asks for."""
 

@@ -11,13 +11,12 @@ import argparse
 import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 from bimix.corpus.documents import Reader, labelled, reading_parser, split_hashes
 from bimix.corpus.encoders import BACKENDS, Encoder, read_definition, set_threads
 from bimix.corpus.shards import Shard, check_unchanged, describe_raw, read_shards
-from bimix.corpus.sources import remote_version
 from bimix.corpus.stream import Division, Streams, fill
 from bimix.errors import InputError, masked, run
 from bimix.outputs import replacing_folder, write_json
@@ -43,10 +42,6 @@ def main(argv: list[str] | None = None) -> None:
         }
         # during the reading, which brings the bytes into memory; hashing does not hold the lock
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
-        far = [path for path in shard.files if "://" in path]
-        versions = {}
-        with suppress(ConnectionError):  # reading says it better
-            versions = {masked(path): version for path in far if (version := remote_version(path))}
         settings = (tokenizer.end, options.sequence_length, tokenizer.ids, options.sample_documents)
         streams = stack.enter_context(Streams(folders, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
@@ -58,7 +53,6 @@ def main(argv: list[str] | None = None) -> None:
         account = {
             "files": [masked(path) for path in shard.files],
             "raw": raw,
-            "remote": versions,
             "records": {"in": reader.rejects.records, "kept": reader.kept, "rejected": rejected},
             "encoder": encoder.account,
             "in_validation": division.left_out,

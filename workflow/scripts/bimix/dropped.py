@@ -8,6 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
+    "corpus/ask_versions": "name files far away by addresses that cannot change, or give a changed file another name",
+    "datasets/*/corpus/ask_versions": (
+        "name files far away by addresses that cannot change, or give a changed file another name"
+    ),
     "datasets/*/design": "`bimix first` names the first runs, and a block `search` runs further ones",
     "datasets/*/methods": (
         "list the mixtures under `compare/mixtures`: tables/comparison.csv has the runs and FLOPs each was found from"

@@ -21,7 +21,7 @@ import smart_open
 import urllib3
 from smart_open.compression import compression_wrapper
 
-from bimix.errors import InputError, masked
+from bimix.errors import InputError
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -132,24 +132,6 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
     return sorted(
         (store.unstrip_protocol(name), info["size"]) for name, info in found.items() if info["type"] == "file"
     )
-
-
-def remote_version(path: str) -> str | None:
-    """The ETag of a remote file, or another version that its store gives; None if it has none.
-
-    Errors: ConnectionError, its server does not answer.
-    """
-    try:
-        if path.startswith(("http://", "https://")):
-            answer = urllib3.request("HEAD", path, timeout=SILENCE_SECONDS, retries=1)
-            return answer.headers.get("ETag") if answer.status < 400 else None
-        store, place = fsspec.url_to_fs(path)
-        info = store.info(place)
-    except FileNotFoundError:
-        return None
-    except Exception as error:  # each store has types of its own, as botocore's for one that cannot be reached
-        raise ConnectionError(f"{masked(path)}: {type(error).__name__}") from error
-    return next((str(info[key]).strip('"') for key in ("ETag", "etag", "blob_id", "generation") if info.get(key)), None)
 
 
 def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:

@@ -31,7 +31,6 @@ from bimix.plan.inputs import task_places
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
-ASKED_TOGETHER = 16  # files far away
 File = tuple[str, int]  # path, bytes
 
 
@@ -118,8 +117,7 @@ def growth(shards: Shards, planned: Collection[str]) -> list[str]:
     tokenised: dict[str, set[str]] = {}
     for shard in trains:
         if report := read_json(folder / "shards/train" / shard.name / "report.json", {}):
-            raw = (own["digest"] for own in report.get("raw", {}).values())
-            tokenised[shard.name] = {*raw, *report.get("remote", {}).values()}
+            tokenised[shard.name] = {own["digest"] for own in report.get("raw", {}).values()}
     there = {shard.domain for shard in trains if shard.name in tokenised} - {None}
     new, changed = set(), set()
     for shard in (one for one in trains if one.name in planned):
@@ -296,13 +294,13 @@ def list_remote(pattern: str, key: str) -> list[File]:
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     """The versions of shards; the call that plans `looks` at the files once."""
-    said, silent = [], set()
+    said: list[str] = []
 
     @functools.cache
     def find(shard: Shard) -> list[str]:
         path = Path(dataset.folder, "contents", f"{shard.name}.json")
         known = read_json(path, {"versions": {}, "stamps": {}})
-        if looks and look(dataset, shard, known, said, silent) and writes:
+        if looks and look(dataset, shard, known, said) and writes:
             from bimix.outputs import write_json  # here only: it imports polars, for the fewest calls
 
             write_json(path, known)
@@ -311,12 +309,11 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     return find
 
 
-def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: set[str]) -> bool:
+def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
     """Update what is `known` of a shard's files; return whether anything was new."""
     near = [path for path in shard.files if not is_made(dataset, path)]
-    far = list(filter(is_remote, shard.files)) if dataset.block["corpus"].get("ask_versions") else []
-    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near or far else {}
-    new = look_far([path for path in far if masked(path) in report.get("remote", {})], report, known, silent)
+    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
+    new = False
     for path in near:
         recorded = report.get("raw", {}).get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
@@ -332,28 +329,6 @@ def look(dataset: Dataset, shard: Shard, known: dict, said: list[str], silent: s
         if found != recorded["digest"]:
             known["versions"][path] = found
         new = True
-    return new
-
-
-def look_far(paths: list[str], report: dict, known: dict, silent: set[str]) -> bool:
-    """Whether a server has another version than was tokenised; `silent` ones are skipped."""
-    if not paths or silent:
-        return False
-    from concurrent.futures import ThreadPoolExecutor  # here only: few calls ask
-
-    from bimix.corpus.sources import remote_version
-
-    with ThreadPoolExecutor(ASKED_TOGETHER) as pool:
-        try:
-            versions = dict(zip(map(masked, paths), pool.map(remote_version, paths), strict=True))
-        except ConnectionError as error:
-            pool.shutdown(wait=False, cancel_futures=True)
-            silent.add(str(error))
-            print(f"{error}: the server does not answer; files far away count as unchanged.", file=sys.stderr)
-            return False
-    changed = {path: now for path, now in versions.items() if now and now != report["remote"][path]}
-    new = any(known["versions"].get(path) != now for path, now in changed.items())
-    known["versions"] |= changed
     return new
 
 

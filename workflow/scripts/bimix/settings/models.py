@@ -367,7 +367,6 @@ class Reading(Block):
     shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
     document_megabytes: Positive = key("Longer records are rejected, which bounds a job's memory.")
     formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    ask_versions: bool = key("Whether changed files far away are tokenised again; servers are asked.", "false")
     backend: Backend = key("The library that encodes; `gigatoken` is 20 times faster, where its ids are the same.")
 
 
