@@ -104,8 +104,9 @@ def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment
     )
     gain = pl.read_csv(mine / "intervals.csv").filter(pl.col("quantity").str.contains("gain"))
     assert gain.height and (gain["low"] < gain["estimate"]).all() and (gain["estimate"] < gain["high"]).all()
-    call(environment, mine, "propose --mixtures mixtures.csv --count 2 --seed 0 --out next.csv")
-    assert pl.read_csv(mine / "next.csv").height == 2 * 4
+    pl.DataFrame({"domain": sorted(best), "tokens": [1e9] * 4}).write_csv(mine / "tokens.csv")
+    call(environment, mine, "first --tokens tokens.csv --count 2 --out first.csv")
+    assert pl.read_csv(mine / "first.csv").height == 2 * 4
 
 
 def test_the_other_laws_need_no_other_package_but_the_trees(environment: Path, mine: Path) -> None:
