@@ -1,6 +1,7 @@
 """A law is one entry of the table: entries are in order, and a new one runs from fit to scores."""
 
 import json
+import re
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ import fit_law
 import optimize_mixture
 from bimix.judge.law_scores import compare, complexity, learning_curve
 from bimix.laws import fitted as laws
-from bimix.laws.table import LAWS, Law
+from bimix.laws.table import LAWS, OPTIMUM, Law
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.objective import Objective
@@ -59,6 +60,8 @@ def linear(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Law:
     sizes = lambda m, d, n: (m, d * m, d * n * m)  # noqa: E731
     law = Law("linear", "t.r", ("m", "d m", "d n m"), "simulated", lambda m: m, numbers=sizes)
     monkeypatch.setitem(LAWS, "linear", law)
+    optima = OPTIMUM.pattern.replace("(bimix|", "(linear|bimix|")  # which an entry of the file is in by itself
+    monkeypatch.setattr("bimix.plan.dataset.OPTIMUM", re.compile(optima))
     yield law
     sys.modules.pop("bimix.laws.linear", None)
 
