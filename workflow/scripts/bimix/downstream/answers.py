@@ -24,7 +24,7 @@ from bimix.downstream import prompts, questions
 from bimix.downstream.prompts import Task, build_task, judge, likeliest, read_prediction
 from bimix.downstream.questions import origin, read_questions
 from bimix.errors import InputError
-from bimix.model import generation, linear, transformer
+from bimix.model import generation, transformer
 from bimix.model.generation import generate, negative_log_likelihoods, plan_batches
 from bimix.model.transformer import Transformer
 from bimix.outputs import write_table
@@ -32,7 +32,7 @@ from bimix.training.artefacts import check_digest
 from bimix.training.checkpoints import kept_weights, read_weights
 
 # Modules whose text also enters the hash.
-DECIDING = (sys.modules[__name__], prompts, questions, generation, linear, transformer)
+DECIDING = (sys.modules[__name__], prompts, questions, generation, transformer)
 
 ANSWERS = {
     "task": pl.String,
