@@ -23,18 +23,20 @@ ROOMS = {
     "observations": "mixtures",
     "transfer": "observations",
     "laws": "observations transfer",
-    "plan": "corpus laws",
     "model": "",
-    "training": "corpus mixtures observations plan model",
+    "training": "corpus mixtures observations model",
     "reweighting": "model training",
+    "plan": "corpus mixtures training",
     "optimum": "mixtures observations transfer laws",
     "judge": "mixtures observations transfer laws plan training optimum",
-    "search": "mixtures observations transfer laws plan optimum judge",
-    "exports": "corpus mixtures plan",
+    "search": "mixtures observations transfer laws optimum judge",
+    "exports": "corpus mixtures training",
     "downstream": "corpus model training",
-    "results": "mixtures observations transfer laws plan training optimum judge exports",
-    "settings": "mixtures observations laws plan training optimum exports",
+    "results": "mixtures observations transfer laws training optimum judge exports",
+    "settings": "corpus mixtures observations training plan optimum exports",
 }
+# Modules of rooms that planning imports: they bring no table and no array.
+QUICK = {"errors", "digests", "laws.table", "corpus.files", "corpus.shards", "mixtures.names", "training.recipe"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
 LINES = {"code": 34_900, "tests": 32_700, "docs": 3_280, "README.md": 150}
@@ -119,8 +121,9 @@ def promised(sentence: str) -> set[str]:
 
 
 def rooms_of(path: Path) -> set[str]:
-    """The rooms that a file imports from."""
-    return {name.split(".")[1] for name in imports(path) if name.startswith("bimix.")} & set(ROOMS)
+    """The rooms that a file imports from; the table of laws, which imports none, is for all."""
+    own = [name for name in imports(path) if name.startswith("bimix.") and not name.startswith("bimix.laws.table.")]
+    return {name.split(".")[1] for name in own} & set(ROOMS)
 
 
 def lines(*patterns: str) -> int:
@@ -188,7 +191,7 @@ def test_torch_is_imported_and_files_are_opened_where_the_map_says_and_nowhere_e
     assert {place(path) for path in FILES if opens(path)} == promised("Files are opened")
 
 
-def test_the_plan_imports_the_standard_library_only() -> None:
+def test_the_plan_imports_the_standard_library_and_what_is_as_quick() -> None:
     for path in (PACKAGE / "plan").glob("*.py"):
         top = ast.parse(path.read_text(encoding="utf-8")).body
         for node in top:
@@ -196,5 +199,5 @@ def test_the_plan_imports_the_standard_library_only() -> None:
             names += [node.module] if isinstance(node, ast.ImportFrom) else []
             for name in names:
                 first = name.split(".")[0]
-                known = first in sys.stdlib_module_names or re.match(r"bimix\.(plan|errors|digests|laws\.table)", name)
-                assert known or name == "bimix.corpus.shards", f"{place(path)} imports {name}"
+                known = first in sys.stdlib_module_names or name.startswith("bimix.plan")
+                assert known or name.removeprefix("bimix.") in QUICK, f"{place(path)} imports {name}"

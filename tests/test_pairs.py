@@ -25,7 +25,7 @@ import reuse_runs
 import run_trainer
 import summarize_results
 from bimix.mixtures.mixture import Mixture
-from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
+from bimix.mixtures.names import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
 from bimix.results.verify import verify
 
 DOMAINS = ["code", "papers", "web"]

@@ -10,7 +10,7 @@ from bimix.judge.evidence import outside
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
 from bimix.judge.verdict import Promise, decide
-from bimix.plan.sources import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
+from bimix.mixtures.names import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
 
 RANKS = {"baseline": TOKEN_SHARES, "uniform": EQUAL, "unimax": GIVEN, "transfer": SEARCHED, "bimix": SEARCHED}
 WOBBLE = np.array([[1, -1, 0], [-1, 1, 0], [0, 1, -1], [0, -1, 1]]) * 0.001  # noise of 0.12 %

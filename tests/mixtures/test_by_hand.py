@@ -12,9 +12,9 @@ import mix_tokens
 import mix_wanted
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import kin, temperature, unimax, wanted, wanted_domains
+from bimix.mixtures.names import has_wanted, wanted_names
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import hand_reference, hand_weights
-from bimix.plan.sources import has_wanted, wanted_names
 
 TOKENS = np.array([10.0, 20.0, 300.0, 670.0])
 OWN = np.array([True, True, False, False])

@@ -12,7 +12,7 @@ import mix_given
 import mix_stages
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
-from bimix.plan.dataset import first_updates
+from bimix.training.recipe import first_updates
 
 FIRST, EVEN, SECOND = {"ants": 0.7, "bees": 0.3}, {"ants": 0.5, "bees": 0.5}, {"ants": 0.2, "bees": 0.8}
 STAGED = {"stages": [{"share": 0.8, "mixture": FIRST}, {"share": 0.2, "mixture": SECOND}]}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from made_configs import made, whole
 
+from bimix.mixtures.names import groups_of
 from bimix.plan import inputs
 from bimix.plan.budget import (
     ENDED,
@@ -17,7 +18,6 @@ from bimix.plan.budget import (
     trained_for,
 )
 from bimix.plan.dataset import Dataset
-from bimix.plan.sources import groups_of
 
 TINY, LARGE = {"steps": 100, "seed": 1}, {"steps": 40, "seed": 1}
 CONFIG = {

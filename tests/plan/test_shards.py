@@ -10,12 +10,12 @@ import pytest
 import yaml
 from refusals import refused
 
+from bimix.corpus.files import SOURCES
 from bimix.corpus.shards import Shard
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.files import SOURCES
 from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, versions_of
 
 CONFIG = {

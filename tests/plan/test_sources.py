@@ -7,22 +7,10 @@ import pytest
 from refusals import refused
 
 from bimix.laws.table import LAWS
+from bimix.mixtures.names import SOURCES, groups_of, known_names, round_of, rounds, search_names, search_runs
 from bimix.plan.budget import search_flags, search_prices, searched_with
 from bimix.plan.dataset import Dataset, Fit
-from bimix.plan.sources import (
-    SOURCES,
-    constraint,
-    datasets_with,
-    groups_of,
-    known_names,
-    names_under,
-    observed_names,
-    one_of,
-    round_of,
-    rounds,
-    search_names,
-    search_runs,
-)
+from bimix.plan.sources import constraint, datasets_with, names_under, observed_names, one_of
 
 
 def test_every_mixture_has_its_rule(config: dict) -> None:

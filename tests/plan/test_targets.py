@@ -6,7 +6,8 @@ import pytest
 from refusals import refused
 
 from bimix.plan.dataset import Dataset
-from bimix.plan.targets import all_targets, nearest, targets, wanted_datasets
+from bimix.plan.targets import all_targets, nearest, targets
+from bimix.settings.prepare import wanted_datasets
 
 PAGES = ["extrapolation", "generalization", "comparison", "laws", "complexity", "downstream"]
 CONFIG = {

@@ -12,7 +12,7 @@ from bimix.judge.facts import entropy_facts, law_facts, optimum_facts, shown_opt
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
 from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide
-from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES
+from bimix.mixtures.names import EQUAL, SEARCHED, TOKEN_SHARES
 from bimix.results.headline import Headline, headline, reasons, title
 from bimix.results.pages import entries
 

@@ -23,7 +23,7 @@ from bimix.judge.comparison import compared
 from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
 from bimix.judge.verdict import Promise
-from bimix.plan.sources import SEARCHED
+from bimix.mixtures.names import SEARCHED
 from bimix.search.posterior import kriged
 from bimix.search.weighing import Believed, over_hand, verdict, with_rules
 

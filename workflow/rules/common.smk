@@ -11,10 +11,12 @@ from snakemake.common import overwrite_function_params
 from bimix.settings.complete import SAMPLED
 from bimix.settings.ladder import keep
 from bimix.errors import InputError
+from bimix.mixtures.names import RIVALS, published_table, rounds
 from bimix.plan import budget, inputs, sources
-from bimix.plan.dataset import LAUNCHED, Dataset, joined_groups, joined_models
+from bimix.settings.models import LAUNCHED
+from bimix.plan.dataset import Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
-from bimix.plan.files import missing_sentence
+from bimix.corpus.files import missing_sentence
 from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, missing, open_shards, reading
 from bimix.plan.shards import task_versions, versions_of
 from bimix.plan.targets import all_targets, summarised

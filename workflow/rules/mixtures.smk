@@ -2,7 +2,7 @@
 #   tokens/train.parquet, entropy.csv, resources/mixtures/*.csv, files of one's own
 #       -> mixtures/{mixture}.json
 #   mixtures/{mixture}.json -> mixtures/groups/{group}.parquet -> figures/mixtures.svg
-# Who makes which mixture is listed in bimix/plan/sources.py. As everywhere on the way to a
+# Who makes which mixture is listed in bimix/mixtures/names.py. As everywhere on the way to a
 # training, scripts are no inputs: a comment must not train a model again.
 
 
@@ -47,7 +47,7 @@ rule mix_entropy:
 rule mix_published:
     """One column of a published table of mixtures, scaled to sum to one."""
     input:
-        table=planned(lambda dataset: sources.published_table(dataset.block["published"], code(""))),
+        table=planned(lambda dataset: published_table(dataset.block["published"], code(""))),
     output:
         mixture="results/{dataset}/mixtures/published_{column}.json",
     log:

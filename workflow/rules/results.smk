@@ -48,7 +48,7 @@ rule summarize_results:
         ranks=as_json(planned(inputs.ranks)),
         reference=setting("compare/mixtures/0"),
         optimum_tokens=planned(lambda dataset: inputs.epoch_run_tokens(dataset, dataset.optimised_laws[0])),
-        hand=sources.RIVALS,
+        hand=RIVALS,
     shell:
         RUN + r"""summarize_results.py \
             --dataset {wildcards.dataset:q} \

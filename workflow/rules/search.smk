@@ -64,7 +64,7 @@ rule judge_search:
         tokens=planned(inputs.token_table),
         reference=planned(inputs.objective_reference),
         asked=planned(inputs.asked_size),
-        reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, sources.rounds(dataset.block))),
+        reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, rounds(dataset.block))),
         rest=planned(inputs.hand_reference),
     output:
         mixture="results/{dataset}/search/{model}/found.json",
@@ -79,7 +79,7 @@ rule judge_search:
     params:
         **SEARCHED,
         epoch_tokens=planned(inputs.compared_tokens),
-        hand=sources.RIVALS,
+        hand=RIVALS,
     shell:
         RUN + r"judge_search.py " + (SEARCH_FLAGS) + r"""--reports {input.reports:q} \
             --hand {params.hand} \

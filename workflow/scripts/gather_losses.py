@@ -12,8 +12,8 @@ import polars as pl
 
 from bimix.digests import digest_file
 from bimix.errors import run
+from bimix.mixtures.names import round_of
 from bimix.outputs import write_table
-from bimix.plan.sources import round_of
 from bimix.training.artefacts import check
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
-from bimix.plan.sources import REWEIGHTING
+from bimix.mixtures.names import REWEIGHTING
 from bimix.training.artefacts import check
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from bimix.errors import InputError, run
 from bimix.mixtures.by_hand import wanted_domains
 from bimix.mixtures.mixture import as_mixture, read_proportions
+from bimix.mixtures.names import wanted_rule
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import add_flags, limits_of
-from bimix.plan.sources import wanted_rule
 from bimix.search.by_hand import Wanted
 from bimix.tables import read_numbers, read_tokens
 

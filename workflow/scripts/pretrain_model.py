@@ -12,11 +12,11 @@ from bimix.digests import digest_file
 from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
 from bimix.model.transformer import Transformer
-from bimix.plan.dataset import first_updates
 from bimix.training.attempt import bring_to_end, describe, fingerprint_run, write_weights
 from bimix.training.checkpoints import kept_weights, note
 from bimix.training.loop import Finished, train
 from bimix.training.order import Schedule
+from bimix.training.recipe import first_updates
 from bimix.training.session import open_session, training_parser
 
 

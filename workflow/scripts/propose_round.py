@@ -15,9 +15,9 @@ import polars as pl
 
 from bimix.errors import InputError, run
 from bimix.mixtures.mixture import as_mixture
+from bimix.mixtures.names import round_names, round_of
 from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
-from bimix.plan.sources import round_names, round_of
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.by_hand import allowed
 from bimix.search.models import add_models, read_budget, read_large, read_models

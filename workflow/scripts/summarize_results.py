@@ -21,13 +21,13 @@ from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.remarks import add_text, remarks
 from bimix.judge.verdict import OBSERVED
 from bimix.mixtures.mixture import read_proportions
+from bimix.mixtures.names import GIVEN, SEARCHED
 from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_of
 from bimix.outputs import write_json, write_text
-from bimix.plan.sources import GIVEN, SEARCHED
 from bimix.results import sections
 from bimix.results.explore import beside
 from bimix.results.explore import page as explore_page

@@ -24,9 +24,9 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[3] / "workflow" / "scripts"))
 
 from bimix.laws.table import is_optimum
+from bimix.mixtures.names import REWEIGHTING
 from bimix.mixtures.pools import pools as pools_of
 from bimix.outputs import write_table
-from bimix.plan.sources import REWEIGHTING
 from bimix.tables import read_json, read_table
 
 FOUND = "by_"  # before a method's name: in a dataset of losses the bare name is a mixture to be found

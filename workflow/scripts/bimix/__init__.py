@@ -1,14 +1,14 @@
 """What the scripts share, a room for each chapter. A room imports from rooms above it only.
 
     corpus       documents, streams, shards, the pass over a shard, n-grams, entropies
-    mixtures     what a mixture is, draws of a swarm, pools, rules by hand
+    mixtures     what a mixture is, the grammar of their names, draws of a swarm, pools, rules by hand
     observations observed losses, tidy tables, logs of other tools, the prior from text
     transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
     laws         one table of laws; fitted laws: bimix, transfer and those of others
-    plan         which files and runs there are, who makes which mixture, targets
     model        the transformer, its loss, its memory, generation, export
     training     a session of runs, the loop, order, checkpoints, GPUs, users' commands
     reweighting  DoReMi, DoGE, the path of their weights
+    plan         which files and runs there are, who makes which mixture, targets
     optimum      the best mixture of a law by an objective, its solvers, bounds, intervals
     judge        errors of laws, noise, runs compared, the mixture to take, prices
     search       the first runs, the next ones by rounds, and when to stop
@@ -21,7 +21,7 @@ At the top, for all: errors, names, digests, outputs, tables, what was dropped; 
 
 Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
 Accelerate.
-Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/harvest`,
+Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/files`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/complete`, `settings/files`,

@@ -12,7 +12,7 @@ from bimix.exports.data import Data, File
 from bimix.exports.formats import FORMATS, Format
 from bimix.mixtures.mixture import Mixture, divided
 from bimix.names import unknown
-from bimix.plan.dataset import first_updates
+from bimix.training.recipe import first_updates
 
 DECIMALS, MOST_DECIMALS = 9, 15  # of a domain's weight; of its files' at most
 UNITS = 100  # of a file's last decimal, on average: fewer would not divide a weight by size

@@ -18,8 +18,8 @@ from bimix.judge.measured import Criterion, Runs, evaluated, measured
 from bimix.judge.noise import Known, levels, within
 from bimix.judge.verdict import Promise
 from bimix.mixtures.mixture import farthest
+from bimix.mixtures.names import EQUAL, SEARCHED, TOKEN_SHARES, observed_rank
 from bimix.optimum.flags import limits_of
-from bimix.plan.sources import EQUAL, SEARCHED, TOKEN_SHARES, observed_rank
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
 

@@ -14,7 +14,7 @@ from scipy.special import stdtrit
 
 from bimix.judge.comparison import Comparison, said_broken
 from bimix.judge.noise import seeds_needed
-from bimix.plan.sources import GIVEN, SEARCHED
+from bimix.mixtures.names import GIVEN, SEARCHED
 
 OBSERVED = "observed"  # the model of losses that were measured elsewhere
 UPPER = 0.8  # one-sided, of a promise

@@ -154,3 +154,9 @@ def is_optimum(mixture: str) -> bool:
     its name.
     """
     return OPTIMUM.fullmatch(mixture) is not None
+
+
+def one_size(law: str) -> str:
+    """The reason why a law is not fitted to models of several sizes."""
+    others = ", ".join(name for name, other in LAWS.items() if other.over_sizes)
+    return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."

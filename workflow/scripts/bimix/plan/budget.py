@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from glob import escape, iglob
 
 from bimix.laws.table import JOINS
+from bimix.mixtures.names import BEST, GROUP, REWEIGHTING, round_of, runs_of
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import swarm_part
-from bimix.plan.sources import BEST, GROUP, REWEIGHTING, round_of, runs_of
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,22 @@
 """A dataset for planning: its groups of runs, their recipes, the fits of laws.
 
-It is a view of the checked and completed config, which it does not change; settings also uses it
-while completing a block. Paths are relative to the folder of `results`.
+It is a view of the checked and completed config, which it does not change. Paths are relative to the folder of `results`.
 """
 
 import functools
-import math
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.laws.table import LAWS, OPTIMUM, SWARM_LAWS, is_optimum
-from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, SOURCES, Source, groups_of, taken, wanted_rule
+from bimix.laws.table import LAWS, OPTIMUM, is_optimum, one_size
+from bimix.mixtures.names import REUSED, SOURCES, MixtureNames, Source, groups_of, observed_rank, wanted_rule
+from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, taken
+from bimix.training.recipe import evaluations
 
-REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
 INTERVAL_RUNS = 3  # a bootstrap draws among so many runs or more
-# Keys of `launch` that every training gets as a resource and as a flag, with their defaults; (): a
-# model with a `shape` must set it.
-LAUNCHED = {
-    "micro_batch": (),
-    "loss_chunk": (),
-    "compile": (),
-    "log_with": ("tensorboard",),
-}
 
 
 @dataclass(frozen=True)
@@ -49,15 +40,8 @@ class Fit:
 
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(MixtureNames):
     """A dataset of the config."""
-
-    config: Mapping = field(repr=False)
-    name: str
-
-    @property
-    def block(self) -> dict:
-        return self.config["datasets"][self.name]
 
     @property
     def folder(self) -> str:
@@ -66,20 +50,6 @@ class Dataset:
     def fault(self, key: str, sentence: str) -> InputError:
         """An error at a key of the dataset's block."""
         return InputError(f"config: datasets/{self.name}{f'/{key}' if key else ''}: {sentence}")
-
-    @property
-    def observed(self) -> bool:
-        """Whether its losses were measured elsewhere."""
-        return "observations" in self.block
-
-    @property
-    def groups(self) -> dict[str, list[str]]:
-        return self.block["groups"]
-
-    @property
-    def compared(self) -> list[str]:
-        """The mixtures under `compare`, the reference first."""
-        return self.block["compare"]["mixtures"]
 
     @property
     def large(self) -> str:
@@ -191,20 +161,6 @@ class Dataset:
     def coefficients(self, fit: Fit) -> str:
         return f"{self.folder}/laws/{fit.model}/{fit.law}/{fit.group}/coefficients.json"
 
-    def from_swarm(self, mixture: str) -> bool:
-        """Whether a mixture is the optimum of a law fitted to the dataset's swarm."""
-        of_law = mixture in SWARM_LAWS and mixture not in self.config["laws"]["optimise"]
-        return "swarm" in self.block and (of_law or mixture in [f"{law}_swarm" for law in LAWS])
-
-    def swarm_lack(self, mixture: str) -> str | None:
-        """The reason why the swarm is too small for a mixture's law; None where it is not."""
-        if not self.from_swarm(mixture):
-            return None
-        domains, runs = len(self.block["domains"]), self.block["swarm"]["runs"]
-        least = LAWS[mixture.removesuffix("_swarm")].least_runs(domains)
-        lack = f"{mixture!r} needs a swarm of {least} runs at least for {domains} domains; `swarm` has {runs} runs."
-        return lack if runs < least else None
-
     @property
     def optimised_laws(self) -> list[str]:
         """Laws fitted to the group under `optimum`; for several sizes only laws over sizes."""
@@ -267,6 +223,13 @@ class Dataset:
         """The mixtures of the stages of a mixture under `stages`."""
         return [stage["mixture"] for stage in self.block["stages"][mixture]]
 
+    def rank(self, mixture: str) -> int:
+        """The rank of a mixture by search cost."""
+        source = self.source(mixture)
+        if source is OBSERVED:
+            return observed_rank(mixture)
+        return max(map(self.rank, self.staged(mixture))) if source.rank is None else source.rank
+
     def unjudged(self, best: str) -> str | None:
         """The reason why the runs of a search cannot be ranked by the objective; None: they can."""
         optimum = self.block["optimum"]
@@ -299,34 +262,6 @@ def joined_models(config: Mapping) -> list[str]:
 def joined_groups(config: Mapping) -> list[str]:
     """Names of the groups with older runs."""
     return sorted({name for block in config["datasets"].values() for name in block["groups"] if name.endswith(REUSED)})
-
-
-def one_size(law: str) -> str:
-    """The reason why a law is not fitted to models of several sizes."""
-    others = ", ".join(name for name, other in LAWS.items() if other.over_sizes)
-    return f"{law!r} is fitted to losses of one size of model; over several sizes there is {others}."
-
-
-def weights_of(model: Mapping) -> float:
-    """The size by which models are ordered: parameters, or 12 layers width^2 of a shape."""
-    shape = model.get("shape", {})
-    return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2
-
-
-def evaluations(recipe: Mapping) -> list[int]:
-    """Steps at which a training measures its losses: every `evaluate_every` and the last."""
-    every, last = recipe["evaluate_every"], recipe["steps"]
-    return [*range(every, last, every), last]
-
-
-def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int, ...]:
-    """The first update, from 0, of each stage of a run of `steps`. Errors: a stage has none."""
-    starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
-    for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
-        if end <= start:
-            share = f"stage {number} has a share of {shares[number - 1]:g}"
-            raise InputError(f"{source}: {share}, which of {steps} updates is none.")
-    return tuple(starts)
 
 
 def observed_rows(path: str) -> frozenset[tuple]:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 
 from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.plan.dataset import REUSED, Dataset, observed_rows
-from bimix.plan.sources import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, rank, round_of, wanted_rule
+from bimix.mixtures.names import BEST, REUSED, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, round_of, wanted_rule
+from bimix.plan.dataset import Dataset, observed_rows
 
 
 def swarm_parts(dataset: Dataset, model: str) -> range:
@@ -230,7 +230,7 @@ def centre(dataset: Dataset) -> list[str]:
 
 def ranks(dataset: Dataset) -> dict[str, int]:
     """The ranks by search cost of all mixtures in the dataset's groups."""
-    return {name: rank(dataset, name) for names in dataset.groups.values() for name in names}
+    return {name: dataset.rank(name) for names in dataset.groups.values() for name in names}
 
 
 def hand_reference(dataset: Dataset, wanted: str = "wanted_4") -> list[str]:

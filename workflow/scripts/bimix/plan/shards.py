@@ -13,25 +13,30 @@ import functools
 import hashlib
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from glob import glob
 from pathlib import Path
 
-from bimix.corpus.shards import Shard, group_files, longest_of, name_file, read_shards, write_shards
+from bimix.corpus.files import (
+    has_wildcards,
+    is_remote,
+    missing_files,
+    missing_sentence,
+    named_files,
+    raw_files,
+    unknown_endings,
+)
+from bimix.corpus.shards import Shard, group_files, longest_of, read_shards, write_shards
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
-from bimix.plan.files import has_wildcards, is_missing, missing_files, missing_sentence, named_files, unknown_endings
 from bimix.plan.inputs import task_places
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
-File = tuple[str, int]  # path, bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,65 +236,6 @@ def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool, without_text:
 def digest(names: Iterable[str]) -> str:
     """A digest to replace a long list as a parameter, whose change makes the job run again."""
     return hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-
-
-def is_remote(path: str) -> bool:
-    return "://" in path
-
-
-def raw_files(
-    patterns: str | list[str], unknown: int, key: str, without_text: bool = False
-) -> Iterator[tuple[str, str, int]]:
-    """Files (name, path, bytes) of paths, globs and lists (@file: one path per line, its bytes
-    after a tab); unknown sizes count as `unknown`, and `without_text` a local pattern without a file
-    as one. Errors, at the `key` of the config: such a pattern, a list or a store that cannot be
-    read.
-    """
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        if without_text and not is_remote(pattern) and is_missing(pattern, ""):
-            found, folder = [(pattern, unknown)], ""
-        elif pattern.startswith("@"):
-            found = read_list(Path(pattern[1:]), unknown, key)
-            # strings, not paths: a list may mix addresses, relative and absolute paths
-            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
-            folder = folder[: folder.rfind("/") + 1]
-        elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
-            found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
-        else:
-            found = list_remote(pattern, key) if is_remote(pattern) else list_local(pattern)
-            folder = re.split(r"[^/]*[*?\[]", pattern)[0]
-        if not found:
-            raise InputError(f"{key}: no file matches {pattern!r}.")
-        for path, size in found:
-            try:
-                yield name_file(path, folder), path, size
-            except InputError as error:
-                raise InputError(f"{key}: {error}") from error
-
-
-def read_list(path: Path, unknown: int, key: str) -> list[File]:
-    """The files in a list, of `unknown` bytes where it gives no number."""
-    try:
-        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
-        return [(name, int(given) if tab else unknown) for name, tab, given in entries]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
-
-
-def list_local(pattern: str) -> list[File]:
-    """Local files that match a glob, in order."""
-    paths = sorted(glob(pattern, recursive=True))
-    return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
-
-
-def list_remote(pattern: str, key: str) -> list[File]:
-    """Remote files that match a glob, as their store lists them."""
-    from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
-
-    try:
-        return list_files(pattern)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from error
 
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import chain
 
-from bimix.plan.dataset import REUSED, Dataset
-from bimix.plan.files import missing_sentence
+from bimix.corpus.files import missing_sentence
+from bimix.mixtures.names import REUSED, known_names
+from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     answer_prior,
     check_compared,
@@ -16,7 +17,6 @@ from bimix.plan.inputs import (
     token_table,
 )
 from bimix.plan.shards import missing
-from bimix.plan.sources import known_names
 
 LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
 SHOWN = 2  # names that are much like the one given
@@ -116,16 +116,6 @@ def all_targets(config: Mapping) -> list[str]:
     datasets = [Dataset(config, name) for name in config["run"]]
     files = [f"{dataset.folder}/{page}" for dataset in datasets for page in ("summary.txt", "explore.html")]
     return files + [file for dataset in datasets for made in targets(dataset).values() for file in made]
-
-
-def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
-    """Datasets of which everything is to be built, so that their files must be there; none where
-    single targets are named or a folder is unlocked. The config may be unchecked.
-    """
-    if any(word.startswith("results/") or word == "--unlock" for word in words):
-        return []
-    run = config.get("run") or []
-    return [run] if isinstance(run, str) else run if isinstance(run, list) else []
 
 
 def nearest(datasets: Collection[Dataset], path: str) -> str:

@@ -13,7 +13,7 @@ from bimix.judge.facts import optimum_facts, risk_facts, verdict_facts
 from bimix.judge.measured import Runs
 from bimix.judge.noise import MOST_SEEDS, seeds_to_add
 from bimix.judge.verdict import FEW_RUNS, OBSERVED, SHRUNK, Promise, Verdict
-from bimix.plan.sources import FOUND
+from bimix.mixtures.names import FOUND
 from bimix.results.layout import paragraph
 
 LABEL = 11  # characters before the text of a line

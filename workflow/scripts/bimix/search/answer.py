@@ -14,13 +14,13 @@ from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import asked_at, fit
 from bimix.laws.table import LAWS
+from bimix.mixtures.names import round_of
 from bimix.observations.flags import add_tables, read_tables
 from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
 from bimix.optimum.goal import HELD
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
-from bimix.plan.sources import round_of
 from bimix.search.by_hand import Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, once, whole
 from bimix.search.rounds import DISTANCE, Search

@@ -24,11 +24,11 @@ from bimix.judge.evidence import (
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
+from bimix.mixtures.names import SEARCHED
 from bimix.observations.observations import Observations
 from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
-from bimix.plan.sources import SEARCHED
 from bimix.search.by_hand import EPOCHS, Wanted
 from bimix.search.posterior import Posterior, once, whole
 from bimix.search.weighing import Believed, verdict, with_rules

@@ -20,11 +20,11 @@ from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
 from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide, trusted
+from bimix.mixtures.names import GIVEN, SEARCHED, plain
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
 from bimix.optimum.intervals import left_out
 from bimix.optimum.optimum import Sought
-from bimix.plan.sources import GIVEN, SEARCHED, plain
 from bimix.search.posterior import Posterior, once, whole
 from bimix.tables import read_table
 from bimix.transfer.run import size_read

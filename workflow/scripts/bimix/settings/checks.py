@@ -15,8 +15,8 @@ from pydantic import BaseModel
 from bimix.dropped import dropped_keys, without
 from bimix.errors import InputError
 from bimix.laws.table import is_optimum
+from bimix.mixtures.names import BEST, REWEIGHTING, lack
 from bimix.names import unknown
-from bimix.plan.sources import BEST, REWEIGHTING, lack
 from bimix.settings import mixtures, text, typed
 from bimix.settings.complete import Filled, with_defaults
 from bimix.settings.files import Fault, Key, located

@@ -6,25 +6,26 @@ Functions take a config that the models accept, as plain blocks; the completed o
 
 import copy
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.plan.budget import UNKNOWN_VOCABULARY
-from bimix.plan.dataset import REUSED, Dataset, weights_of
-from bimix.plan.sources import (
+from bimix.mixtures.names import (
     FOUND,
     GROUP,
+    REUSED,
     REWEIGHTING,
     RIVALS,
-    entry_at,
+    MixtureNames,
+    at,
     groups_of,
     has_wanted,
     known_names,
     published_table,
     search_runs,
 )
+from bimix.plan.budget import UNKNOWN_VOCABULARY
 from bimix.settings import ladder
 from bimix.settings.files import Key
 from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
@@ -66,7 +67,7 @@ def known_mixtures(config: dict, dataset: str, code: Path) -> list[str]:
         header = (published_rows(config, dataset, code) or [[]])[0]
     except (OSError, ValueError):  # a fault of its own
         header = []
-    return known_names(Dataset(config, dataset), [f"published_{column}" for column in header[1:]])
+    return known_names(MixtureNames(config, dataset), [f"published_{column}" for column in header[1:]])
 
 
 def swarm_names(config: dict, dataset: str) -> list[str]:
@@ -108,7 +109,7 @@ class Filled:
 
     def remark(self, dataset: str, block: dict) -> str:
         """A sentence for the user on all that was chosen; nothing where nothing was."""
-        values = ", ".join(f"{key} {entry_at(block, key, {}):g}" for key in self.keys)
+        values = ", ".join(f"{key} {at(block, key):g}" for key in self.keys)
         if self.choice is None:
             return values and f"datasets/{dataset}: by the size of its text: {values}."
         (small, large), length, machine = block["training"], block["sequence_length"], self.basis.machine
@@ -376,3 +377,9 @@ def _match_epochs(block: dict) -> None:
         small += [block["reweighting"][method] for method in REWEIGHTING]
     for recipe in small:
         recipe["pool_share"] = min(1.0, read(recipe) / large)
+
+
+def weights_of(model: Mapping) -> float:
+    """The size by which models are ordered: parameters, or 12 layers width^2 of a shape."""
+    shape = model.get("shape", {})
+    return model.get("parameters") or 12 * shape.get("layers", 0) * shape.get("width", 0) ** 2

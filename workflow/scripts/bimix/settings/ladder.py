@@ -20,11 +20,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from bimix.corpus.files import is_remote, raw_files
 from bimix.errors import InputError
 from bimix.plan.budget import UNKNOWN_VOCABULARY, known_ids
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import kept_steps, swarm_part
-from bimix.plan.shards import is_remote, raw_files
 from bimix.training.costs import WEIGHT_BYTES, Stated, run_bytes, run_flops, search_factor
 from bimix.training.recipe import Recipe
 

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
-from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum
+from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum, one_size
+from bimix.mixtures.names import BEST, GROUP, group_of, search_names, search_runs
 from bimix.names import named
-from bimix.plan.dataset import evaluations, one_size
-from bimix.plan.sources import BEST, GROUP, group_of, search_names, search_runs
 from bimix.settings.complete import mixture_lists
 from bimix.settings.files import Key
 from bimix.settings.models import SUM_TOLERANCE, Faults
 from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
+from bimix.training.recipe import evaluations
 
 SHARES = 1e-6  # by which shares of stages may miss 1
 LONGEST = 100  # letters of the models' names together, which become part of paths
@@ -226,7 +226,7 @@ def check_reuse(scope: Scope) -> Faults:
         yield "optimum/group", "older runs join a group under `groups`: name one."
     for number, one in enumerate(scope.block.reuse):
         key, given = ("reuse", number), one if isinstance(one, str) else one.folder
-        if given and Path(given).resolve() == Path(scope.planned.folder).resolve():
+        if given and Path(given).resolve() == Path("results", scope.name).resolve():
             yield key, f"{given} is this dataset's own folder: its runs would count twice; see docs/reuse.md."
         elif scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
             yield key, f"{given} has no finished run of {model} (runs/{model}/*/run.json)."

@@ -17,9 +17,8 @@ from pydantic_core import PydanticCustomError
 
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
+from bimix.mixtures.names import SOURCES, runs_of
 from bimix.names import meant, shown
-from bimix.plan.dataset import LAUNCHED
-from bimix.plan.sources import SOURCES, runs_of
 from bimix.settings.files import name_fault
 
 T, U = TypeVar("T"), TypeVar("U")
@@ -131,6 +130,14 @@ class Block(BaseModel):
         yield from ()
 
 
+# Keys of `launch` that every training gets as a resource and as a flag, with their defaults; (): a
+# model with a `shape` must set it.
+LAUNCHED = {
+    "micro_batch": (),
+    "loss_chunk": (),
+    "compile": (),
+    "log_with": ("tensorboard",),
+}
 OF_SHAPE = "must be set with `shape`"
 COLUMNS = ("domain", "loss", "step")  # of the losses that a command leaves
 NO_WEIGHT = "all weights are 0: one at least must be above 0."

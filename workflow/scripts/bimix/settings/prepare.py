@@ -8,7 +8,6 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bimix.errors import InputError
-from bimix.plan.targets import wanted_datasets
 from bimix.settings.complete import Filled, expanded, with_defaults
 from bimix.settings.files import ConfigFile, listed, place, read_config_file, read_layer
 from bimix.settings.layers import command_line_layer, idle_nulls, merged, over, without_nulls
@@ -124,3 +123,13 @@ def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: 
             config["run"] = [str(name) for name in datasets]
             return
     config["run"] = [FALLBACK]
+
+
+def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
+    """Datasets of which everything is to be built, so that their files must be there; none where
+    single targets are named or a folder is unlocked. The config may be unchecked.
+    """
+    if any(word.startswith("results/") or word == "--unlock" for word in words):
+        return []
+    run = config.get("run") or []
+    return [run] if isinstance(run, str) else run if isinstance(run, list) else []

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bimix.plan import dataset
-from bimix.plan.sources import REWEIGHTING
+from bimix.mixtures.names import REWEIGHTING, MixtureNames
 from bimix.settings.complete import known_mixtures, merged_recipe, mixture_lists, reweighting_training, swarm_names
 from bimix.settings.files import Key
 from bimix.settings.models import Config, Dataset, Observed
@@ -57,8 +56,8 @@ class Scope:
         return self.plain["datasets"][self.name]
 
     @cached_property
-    def planned(self) -> dataset.Dataset:
-        return dataset.Dataset(self.plain, self.name)
+    def planned(self) -> MixtureNames:
+        return MixtureNames(self.plain, self.name)
 
     @property
     def is_text(self) -> bool:

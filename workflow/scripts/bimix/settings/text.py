@@ -5,11 +5,7 @@ import stat
 from glob import iglob
 from pathlib import Path
 
-from bimix.laws.table import LAWS, OPTIMUM
-from bimix.names import named, shown
-from bimix.plan.budget import UNKNOWN_VOCABULARY
-from bimix.plan.dataset import evaluations
-from bimix.plan.files import (
+from bimix.corpus.files import (
     corpus_patterns,
     has_wildcards,
     missing_files,
@@ -17,12 +13,15 @@ from bimix.plan.files import (
     named_files,
     unknown_endings,
 )
-from bimix.plan.sources import published_table
+from bimix.laws.table import LAWS, OPTIMUM
+from bimix.mixtures.names import published_table
+from bimix.names import named, shown
+from bimix.plan.budget import UNKNOWN_VOCABULARY
 from bimix.settings.complete import published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
 from bimix.settings.models import Faults
 from bimix.settings.scope import Scope
-from bimix.training.recipe import rate_fault
+from bimix.training.recipe import evaluations, rate_fault
 
 SURE = 10  # times as much text as the sizes of files say
 # Stages of a run that need the weights of their model, or train it in our own way.

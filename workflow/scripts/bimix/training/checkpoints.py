@@ -26,9 +26,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from bimix.errors import InputError
+from bimix.mixtures.names import is_of_search
 from bimix.model.transformer import Shape
 from bimix.outputs import replacing, write_json
-from bimix.plan.sources import is_of_search
 from bimix.training.artefacts import link
 
 KEPT = 2

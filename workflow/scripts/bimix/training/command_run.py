@@ -16,12 +16,12 @@ from bimix.digests import digest_bytes, digest_file
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
-from bimix.plan.dataset import evaluations
 from bimix.tables import read_json, read_table
 from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.attempt import STOPPED, costs, tokens_of
 from bimix.training.command import OUTPUT, fill, read, source, tidy
 from bimix.training.devices import query
+from bimix.training.recipe import evaluations
 
 SETTINGS = ("steps", "batch_rows", "evaluate_every", "seed")  # of the recipe, that a command can use
 WORK = "work"  # the folder that the command has for itself, next to the notes on its run

@@ -4,11 +4,11 @@ The learning rate is a pure function of the step, so that resuming needs no sche
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 
-from bimix.plan.dataset import evaluations
+from bimix.errors import InputError
 
 DOREMI_RESIDUE = 1e-10
 
@@ -98,3 +98,19 @@ class Recipe:
     def measured(self) -> frozenset[int]:
         """Steps at which the losses are measured."""
         return frozenset(evaluations(asdict(self)))
+
+
+def evaluations(recipe: Mapping) -> list[int]:
+    """Steps at which a training measures its losses: every `evaluate_every` and the last."""
+    every, last = recipe["evaluate_every"], recipe["steps"]
+    return [*range(every, last, every), last]
+
+
+def first_updates(shares: Sequence[float], steps: int, source: str) -> tuple[int, ...]:
+    """The first update, from 0, of each stage of a run of `steps`. Errors: a stage has none."""
+    starts = [round(math.fsum(shares[:number]) * steps) for number in range(len(shares))]
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], steps], strict=True), start=1):
+        if end <= start:
+            share = f"stage {number} has a share of {shares[number - 1]:g}"
+            raise InputError(f"{source}: {share}, which of {steps} updates is none.")
+    return tuple(starts)

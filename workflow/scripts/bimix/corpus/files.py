@@ -1,11 +1,17 @@
-"""The local files that a dataset of text names: those that are not there, and those of unknown form."""
+"""The files that a dataset of text names: those that a path, glob or list stands for, those that are not
+there, and those of unknown form.
+"""
 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from glob import iglob
+from glob import glob, iglob
 from pathlib import Path
 
+from bimix.corpus.shards import name_file
+from bimix.errors import InputError
+
+File = tuple[str, int]  # path, bytes
 Key = tuple[str | int, ...]
 # Where the files of the paper's two datasets come from, by the beginnings of their paths.
 SOURCES = {
@@ -98,3 +104,62 @@ def unknown_endings(formats: Mapping[str, str], paths: Iterable[str]) -> str | N
     line = ", ".join(f'"{ending}": {form}' for ending, form in (known | dict.fromkeys(unknown, "text")).items())
     files = f"{count} files have endings" if count > 1 else "a file has an ending"
     return f"{files} that `formats` lacks ({first}): name others, or write `formats: {{{line}}}` under `corpus`."
+
+
+def is_remote(path: str) -> bool:
+    return "://" in path
+
+
+def raw_files(
+    patterns: str | list[str], unknown: int, key: str, without_text: bool = False
+) -> Iterator[tuple[str, str, int]]:
+    """Files (name, path, bytes) of paths, globs and lists (@file: one path per line, its bytes
+    after a tab); unknown sizes count as `unknown`, and `without_text` a local pattern without a file
+    as one. Errors, at the `key` of the config: such a pattern, a list or a store that cannot be
+    read.
+    """
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        if without_text and not is_remote(pattern) and is_missing(pattern, ""):
+            found, folder = [(pattern, unknown)], ""
+        elif pattern.startswith("@"):
+            found = read_list(Path(pattern[1:]), unknown, key)
+            # strings, not paths: a list may mix addresses, relative and absolute paths
+            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
+            folder = folder[: folder.rfind("/") + 1]
+        elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
+            found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
+        else:
+            found = list_remote(pattern, key) if is_remote(pattern) else list_local(pattern)
+            folder = re.split(r"[^/]*[*?\[]", pattern)[0]
+        if not found:
+            raise InputError(f"{key}: no file matches {pattern!r}.")
+        for path, size in found:
+            try:
+                yield name_file(path, folder), path, size
+            except InputError as error:
+                raise InputError(f"{key}: {error}") from error
+
+
+def read_list(path: Path, unknown: int, key: str) -> list[File]:
+    """The files in a list, of `unknown` bytes where it gives no number."""
+    try:
+        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+        return [(name, int(given) if tab else unknown) for name, tab, given in entries]
+    except (OSError, ValueError) as error:
+        raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
+
+
+def list_local(pattern: str) -> list[File]:
+    """Local files that match a glob, in order."""
+    paths = sorted(glob(pattern, recursive=True))
+    return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
+
+
+def list_remote(pattern: str, key: str) -> list[File]:
+    """Remote files that match a glob, as their store lists them."""
+    from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
+
+    try:
+        return list_files(pattern)
+    except InputError as error:
+        raise InputError(f"{key}: {error}") from error
