@@ -79,7 +79,7 @@ def test_a_tie_takes_the_cheaper_and_says_which_seeds_would_separate_them() -> N
     percent = abs(facts["measured"]["mixtures"]["bimix"]["difference_percent"])
     assert f"{percent:.2f}" in head and f"{percent:.2f}" not in said["Risk"]
     _, said, _ = paged(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
-    assert said["Next"].startswith("not worth it")
+    assert "seeds" not in said["Next"] and "no further seeds" in said["Then"]
 
 
 def test_without_a_known_noise_nothing_is_significant() -> None:
@@ -174,7 +174,9 @@ def test_the_papers_chain_stands_beside_the_papers_numbers() -> None:
     assert (found["runs"], found["last_step_percent"]) == (3, pytest.approx(0.2))
     assert found["held_out"] == {"uniform": {"r2": 0.98, "error_percent": 0.4}}
     # a law whose curves are another's has their rows; one of single steps has none
-    repeated = curves.filter(pl.col("law") == "bimix")
+    repeated = curves.filter(pl.col("law") == "bimix").with_columns(law=pl.lit("curve"))
+    held_out = pl.DataFrame({"law": ["curve"], "mixture": ["uniform"], "mean_percent": [5.0]})
+    repeated = pl.concat([repeated, held_out])  # which is no run of the fit
     assert law_facts(law | {"law": "transfer"}, "proxy", None, repeated)["last_step_percent"] == pytest.approx(0.2)
     assert law_facts(law | {"law": "regmix"}, "proxy", None, repeated)["last_step_percent"] is None
     bare = law_facts(law, "proxy", PROMISE)

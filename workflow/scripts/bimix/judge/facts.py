@@ -48,9 +48,10 @@ def law_facts(
     """
     name, last, held = law["law"], None, {}
     if extrapolation is not None and LAWS[name].over_steps:
-        # of one mixture all laws over steps are one curve, so that the table may have its rows once
-        own = extrapolation.filter(pl.col("law") == name)
-        last = (own if own.height else extrapolation)["mean_percent"].mean()
+        # of one mixture all laws over steps are one curve, whose rows the table has once
+        fitted = extrapolation.filter(pl.col("mixture").is_in(law["mixtures"]))
+        own = fitted.filter(pl.col("law") == name)
+        last = (own if own.height else fitted)["mean_percent"].mean()
     if generalization is not None:
         rows = generalization.filter(pl.col("law") == name).select("mixture", "r2_mean", "mre_mean_percent")
         held = {mixture: {"r2": r2, "error_percent": error} for mixture, r2, error in rows.iter_rows()}

@@ -301,9 +301,10 @@ def predicted(page: Headline, promise: Promise) -> str:
 def next_runs(page: Headline) -> list[str]:
     """What to run next, the most useful first."""
     verdict, own, target = page.verdict, page.model != OBSERVED, page.target
-    said = []
-    if verdict.outcome in ("ties", "lower") and page.judged is not None and verdict.rival in page.judged.mixtures:
-        said.append(seeds_line(page))
+    said, close = [], verdict.outcome in ("ties", "lower") and page.judged is not None
+    close = close and verdict.rival in page.judged.mixtures
+    worth = close and (verdict.seeds is not None or page.judged.noise is None)
+    said += [seeds_line(page)] if worth else []
     trained = target is not None and any(name in page.searched for name in target.mixtures)
     optimum = page.optimum["mixture"] if page.optimum and not trained else None
     for name in dict.fromkeys([*([] if verdict.tested else [verdict.best]), *([optimum] if optimum else [])]):
@@ -315,7 +316,8 @@ def next_runs(page: Headline) -> list[str]:
     if "equal shares" not in roles and page.roles.get(verdict.best) != "equal shares":
         added = "add `uniform` to `compare` in the config" if own else "measure a run with equal shares"
         said.append(f"{added}: whether it ends as low is not known.")
-    return [*said, "give a larger run's data loader these proportions, or `compare` a larger model."]
+    said.append("give a larger run's data loader these proportions, or `compare` a larger model.")
+    return said if worth or not close else [*said, seeds_line(page)]
 
 
 def files(page: Headline) -> list[str]:
@@ -335,7 +337,7 @@ def seeds_line(page: Headline) -> str:
     there = runs.seeds_of(verdict.best)
     pair = f"{verdict.best} and {verdict.rival}"
     if verdict.seeds is None and page.judged.noise is not None:
-        return f"not worth it: more than {MOST_SEEDS} seeds of each would be needed to separate {pair}."
+        return f"no further seeds: more than {MOST_SEEDS} of each would be needed to separate {pair}."
     needed = max(verdict.seeds or 3, len(there) + 1)
     if page.model == OBSERVED or page.judged is not page.target:
         return f"{needed} seeds of {pair} each, in a column `seed`, if they differ by as much as now."
