@@ -25,7 +25,7 @@ VALIDATION_ROWS = 5
 LONGEST = [
     *("slurm", "small_run", "verification", "crashes", "pairs", "report", "reweighting", "observed_workflow"),
     *("command", "frozen_plans", "benchmarks", "score_answers", "workflow", "pretraining", "two_nodes", "prior"),
-    *("elsewhere", "trainer_runs", "examples", "changed_text", "rivals", "train_swarm", "launch_training", "transfer"),
+    *("elsewhere", "trainer_runs", "examples", "changed_text", "rivals", "launch_training", "transfer"),
     *("pages", "compiled", "state"),
 ]
 

@@ -62,6 +62,7 @@ DROPPED: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice",
     "datasets/*/optimum/stage": "a law reads one mixture",
+    "datasets/*/swarm/together": "leave it out",
     "datasets/*/training/*/decay_share": "leave it out",
     "datasets/*/training/*/horizons": "leave it out",
     "datasets/*/training/*/optimizer": "leave it out",

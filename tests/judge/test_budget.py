@@ -59,7 +59,7 @@ def test_flops_are_a_trainings_and_its_evaluations_and_hours_those_of_all_device
 
 
 def test_searches_cost_what_they_do_beside_pretraining_as_the_report_of_doge_counts() -> None:
-    row = {"doremi": None, "doge": None, "pretraining": None, "swarm": None}
+    row = {"doremi": None, "doge": None, "pretraining": None}
     for what in row:
         table = with_totals([cost(planned(what), SHAPE, 1024, 22, A100, 8)])
         row[what] = table.rows(named=True)[0]
@@ -68,8 +68,6 @@ def test_searches_cost_what_they_do_beside_pretraining_as_the_report_of_doge_cou
     # norms, inner products and sums of 22 gradients are next to nothing beside 512 rows of 1,024
     # tokens, to which the mix adds 24
     assert row["doge"]["flops_per_run"] == pytest.approx(plain * (1 + 24 / 512), rel=1e-3)
-    assert row["swarm"]["flops_per_run"] == plain
-    assert row["swarm"]["storage_gb"] == 0
     # the plan of doge is what its report counts
     session = SimpleNamespace(domains=["x"] * 22, train=SimpleNamespace(row_length=1024), shape=SHAPE, recipe=RECIPE)
     plain = RECIPE.steps * RECIPE.batch_rows * 1024 * SHAPE.flops_per_token(1024)
@@ -78,10 +76,10 @@ def test_searches_cost_what_they_do_beside_pretraining_as_the_report_of_doge_cou
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_part_of_a_swarm_has_one_gpu_or_the_threads_of_one_node(tmp_path: Path) -> None:
-    for gpus, what, devices in ((8, "pretraining", 16), (8, "swarm", 1), (0, "pretraining", 8), (0, "swarm", 4)):
+def test_a_run_has_the_gpus_of_all_nodes_or_their_threads(tmp_path: Path) -> None:
+    for gpus, devices in ((8, 16), (0, 8)):
         model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
-        runs = {"what": what, "model": "a", "runs": 3, "done": 1, "kept": 0}
+        runs = {"what": "pretraining", "model": "a", "runs": 3, "done": 1, "kept": 0}
         hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
         flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
         arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]

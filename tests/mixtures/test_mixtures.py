@@ -17,7 +17,6 @@ import mix_given
 import mix_published
 import mix_tokens
 import mix_uniform
-import sample_mixtures
 from bimix.mixtures.mixture import Mixture, as_mixture, decimals
 from bimix.mixtures.pools import pool_rows, pools
 from bimix.training.checkpoints import key_of
@@ -215,6 +214,3 @@ def test_tables_of_mixtures_carry_the_pools(tmp_path: Path, index: Path) -> None
     assert pl.read_parquet(tmp_path / "m.parquet").rows() == [("m", "a", 0.75, 160), ("m", "b", 0.25, 10)]
     gather_mixtures.main([*given, "--tokens"])
     assert pl.read_parquet(tmp_path / "m.parquet").columns == ["mixture", "domain", "proportion"]
-    flags = ["--baseline", str(tmp_path / "m.json"), "--names", "s1", "s2", "--seed", "0", "--tokens", str(index)]
-    sample_mixtures.main([*flags, "--out", str(tmp_path / "s.parquet")])
-    assert pl.read_parquet(tmp_path / "s.parquet")["pool"].to_list() == [640, 50, 640, 50]

@@ -60,28 +60,12 @@ def compare(own: Dataset, *names: str) -> None:
     own.block["compare"]["mixtures"] = own.block["groups"]["compare"] = list(names)
 
 
-def test_a_search_reads_runs_of_the_swarm_from_its_parts(own: Dataset) -> None:
-    """Of the two parts only the one that a search starts from is trained, and its cost counted."""
-    own.block["search"] = {"start": ["se", "swarm_0007", "swarm_0009"], "rounds": 1, "of": 1}
-    own.block["swarm"] |= {"together": 6, "training": {}}
+def test_a_search_trains_the_runs_of_the_swarm_that_it_starts_from(own: Dataset) -> None:
+    own.block["search"] = {"start": ["se", "swarm_0007"], "rounds": 1, "of": 1}
     own.block["groups"] |= groups_of(own.block)
-    own.block["compare"]["mixtures"] = ["baseline", "found", "regmix"]
-    folder = "results/own"
-    part = f"{folder}/swarm/proxy/2/losses.parquet"
-    assert inputs.losses(own, "proxy", "search_0") == [f"{folder}/runs/proxy/se/losses.parquet", part, part]
-    assert inputs.losses(own, "large", "search_0")[1] == f"{folder}/runs/large/swarm_0007/losses.parquet"
-    own.block["groups"]["rest"] = ["swarm_0007"]
-    assert inputs.losses(own, "proxy", "rest") == [f"{folder}/runs/proxy/swarm_0007/losses.parquet"]
-    trained = [("pretraining", "proxy", "se"), *(("swarm", "proxy", f"swarm_{n:04d}") for n in range(7, 13))]
-    assert names(searched_with(own, "round1")) == trained
-    reports = search_reports(own)
-    runs = [f"{folder}/runs/proxy/{name}/run.json" for name in ("se", "round1")]
-    assert reports["found"] == [runs[0], f"{folder}/swarm/proxy/2/runs.parquet", runs[1]]
-    assert reports["regmix"] == [f"{folder}/swarm/proxy/runs.parquet"]
-    own.block["seeds"] = {"proxy": [3]}  # which no run of the swarm has
-    assert inputs.losses(own, "proxy", "search_0")[2:4] == [part, f"{folder}/runs/proxy/swarm_0007@3/losses.parquet"]
-    own.block["reuse"] = ["older"]
-    assert inputs.losses(own, "proxy", "search_0")[2] == f"{folder}/runs/proxy/swarm_0007/losses.parquet"
+    wanted = [f"results/own/runs/proxy/{name}/losses.parquet" for name in ("se", "swarm_0007")]
+    assert inputs.losses(own, "proxy", "search_0") == wanted
+    assert names(searched_with(own, "round1")) == [("pretraining", "proxy", name) for name in ("se", "swarm_0007")]
 
 
 @pytest.fixture(autouse=True)
@@ -101,7 +85,7 @@ def test_an_optimum_costs_the_runs_that_its_law_is_fitted_to(own: Dataset) -> No
     found_with_itself.block["groups"]["entropy"] = ["se", "bimix"]
     assert [name for _, _, name in names(searched_with(found_with_itself, "bimix"))] == ["se", "bimix"]
     swarm = searched_with(own, "regmix")
-    assert names(swarm) == [("swarm", "proxy", name) for name in own.block["groups"]["swarm"]]
+    assert names(swarm) == [("pretraining", "proxy", name) for name in own.block["groups"]["swarm"]]
     assert {training.recipe["steps"] for training in swarm} == {20}
 
 
@@ -126,22 +110,21 @@ def test_a_group_costs_its_runs_and_its_searches(own: Dataset) -> None:
     assert [name for _, model, name in wanted if model == "large"] == [
         f"{mixture}{seed}" for mixture in ("baseline", "ce", "bimix") for seed in ("", "@2")
     ]
-    assert {what for what, _, _ in names(trained_for(own, "proxy", "swarm"))} == {"swarm"}
+    assert len(names(trained_for(own, "proxy", "swarm"))) == 12
 
 
-def test_runs_are_counted_once_by_kind_model_and_table(own: Dataset) -> None:
+def test_runs_are_counted_once_by_kind_model_and_recipe(own: Dataset) -> None:
     compare(own, *METHODS)
-    counted = {(row.what, row.model): row for row in planned_runs(own)}
+    counted = {(row.what, row.model, row.recipe["steps"]): row for row in planned_runs(own)}
     assert {kind: row.runs for kind, row in counted.items()} == {
-        ("pretraining", "proxy"): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
-        ("pretraining", "large"): 6,
-        ("doremi", "proxy"): 1,
-        ("doge", "proxy"): 1,
-        ("swarm", "proxy"): 12,
+        ("pretraining", "proxy", 100): 3,  # se, ce and the held-out baseline, which is DoReMi's reference too
+        ("pretraining", "large", 40): 6,
+        ("doremi", "proxy", 60): 1,
+        ("doge", "proxy", 60): 1,
+        ("pretraining", "proxy", 20): 12,
     }
-    assert counted["swarm", "proxy"].recipe["steps"] == 20
     # two of the three steps whose weights answer questions come before the last
-    assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("pretraining", "large"): 12}
+    assert {kind: row.kept for kind, row in counted.items() if row.kept} == {("pretraining", "large", 40): 12}
     assert not any(row.done for row in counted.values())
 
 
@@ -150,7 +133,6 @@ def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace:
         Training("pretraining", "proxy", "ce", TINY),
         Training("doremi", "proxy", "doremi", TINY),
         Training("doge", "proxy", "doge", TINY),
-        Training("swarm", "proxy", "swarm_0003", TINY),
     ]
     for training in ended:
         place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
@@ -172,7 +154,8 @@ def test_reports_are_those_of_all_runs_behind_a_mixture_and_of_none_twice(own: D
         f"{folder}/runs/proxy/baseline/run.json",
     ]
     assert reports["doge"] == [f"{folder}/reweighting/proxy/doge/run.json"]
-    assert reports["regmix"] == reports["transfer_swarm"] == [f"{folder}/swarm/proxy/runs.parquet"]
+    drawn = [f"{folder}/runs/proxy/{name}/run.json" for name in own.block["groups"]["swarm"]]
+    assert reports["regmix"] == reports["transfer_swarm"] == drawn
     assert report_files(own) == sorted({file for files in reports.values() for file in files})
 
 

@@ -26,7 +26,7 @@ CONFIG = {
             },
             "seeds": {"proxy": [1, 2]},
             "optimum": {"model": "proxy", "group": "entropy"},
-            "swarm": {"model": "proxy", "runs": 5, "together": 2, "training": {"steps": 20}},
+            "swarm": {"model": "proxy", "runs": 5, "training": {"steps": 20}},
             "downstream": {
                 "model": "large",
                 "steps": [10, 40],
@@ -45,18 +45,13 @@ def own() -> Dataset:
     return Dataset(copy.deepcopy(CONFIG), "own")
 
 
-def test_runs_have_their_models_recipe_and_parts_of_a_swarm_hold_each_once(own: Dataset) -> None:
+def test_runs_have_the_recipe_of_their_model_or_of_the_swarm(own: Dataset) -> None:
     usual = own.block["training"]["proxy"]
     assert own.recipe("proxy", "se") == usual
     assert own.recipe("proxy", "se@2") == usual | {"seed": 2}
     assert own.recipe("proxy", "s3@9") == usual | {"steps": 20, "seed": 9}
     assert own.recipe("large", "s3")["steps"] == 40  # the swarm is of another model
     assert own.config == CONFIG
-    # parts of a swarm hold each run once
-    parts = inputs.swarm_parts(own, "proxy")
-    assert [inputs.swarm_part(own, str(part)) for part in parts] == [["s1", "s2"], ["s3", "s4"], ["s5"]]
-    refused("own/swarm/model: the swarm is trained with 'proxy', not 'large'", inputs.swarm_parts, own, "large")
-    assert [inputs.process_threads(own.config, model) for model in ("proxy", "large")] == [3, 8]
 
 
 def test_weights_are_kept_of_the_runs_that_answer(own: Dataset) -> None:

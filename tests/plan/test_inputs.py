@@ -101,15 +101,15 @@ def test_an_export_of_stages_needs_a_run_of_known_updates(exported: dict) -> Non
 
 
 SMALL, LARGE = {"_cores": 1, "gpu": 1, "runtime": 60}, {"_cores": 8, "gpu": 8, "runtime": 60}
-JOBS = [("pretrain_model", SMALL)] * 3 + [("fit_law", {"_cores": 1})] + [("train_swarm", SMALL), ("train_swarm", LARGE)]
+JOBS = [("pretrain_model", SMALL)] * 3 + [("fit_law", {"_cores": 1})] + [("train_doge", SMALL), ("train_doge", LARGE)]
 
 
 def test_arrays_take_jobs_alike_that_all_fit_in_the_queue_and_no_others() -> None:
     check_arrays("pretrain_model; fit_law", JOBS, 6)
     with pytest.raises(InputError, match=r"has 6 jobs and submits 5 at once.*--jobs 6 --max-jobs-per-timespan 6/1s"):
         check_arrays("pretrain_model", JOBS, 5)
-    for named in ("train_swarm", "fit_law,train_swarm", "all"):
-        refused(r"jobs of train_swarm differ in cores \(1, 8\)", check_arrays, named, JOBS, 100)
+    for named in ("train_doge", "fit_law,train_doge", "all"):
+        refused(r"jobs of train_doge differ in cores \(1, 8\)", check_arrays, named, JOBS, 100)
 
 
 def test_numbers_that_cannot_be_meant(tmp_path):

@@ -24,7 +24,6 @@ import index_tokens
 import measure_entropy
 import merge_counts
 import pretrain_model
-import train_swarm
 import verify_results
 from bimix.corpus.counts import NgramCounter
 from bimix.corpus.stream import write_pairs
@@ -107,7 +106,7 @@ def make_entropies() -> None:
 
 
 def make_runs() -> None:
-    """A run for each mixture, and a swarm of two."""
+    """A run for each mixture."""
     for name, mixture in MIXTURES.items():
         run = DATASET / "runs/proxy" / name
         write_json(DATASET / "mixtures" / f"{name}.json", mixture)
@@ -115,15 +114,6 @@ def make_runs() -> None:
         places |= {"weights": run / "model.safetensors", "report": run / "run.json", "state": run / "state"}
         flags = [word for flag, place in places.items() for word in (f"--{flag}", str(place))]
         assert pretrain_model.main(training(*flags, "--keep", "10")) == 0
-    rows = [(name, *pair) for name in ("s1", "s2") for pair in zip(TRAIN_ROWS, (0.5, 0.25, 0.25), strict=True)]
-    table = DATASET / "mixtures/groups/swarm.parquet"
-    table.parent.mkdir()
-    write_table(pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row"), table)
-    part, gathered = DATASET / "swarm/proxy/1", DATASET / "losses/proxy"
-    gathered.mkdir(parents=True)
-    flags = ["--mixtures", str(table), "--names", "s1", "s2", "--state", str(DATASET / "swarm/proxy/state")]
-    flags += ["--losses", str(gathered / "swarm.parquet"), "--runs", str(part / "runs.parquet")]
-    assert train_swarm.main(training(*flags)) == 0
 
 
 def make_laws() -> None:
@@ -258,7 +248,7 @@ LAW = "laws/proxy/bimix/all/coefficients.json"
 # Files of which a bit is flipped, all at once: each is a fault of its own.
 BITS = [
     *("unigrams/dogs.parquet", "shards/validation/rest/bees.bigrams.parquet", "shards/train/part/bees.bin"),
-    *("entropy.csv", "swarm/proxy/state/s1/*/losses.parquet", "runs/proxy/cats/run.json"),
+    *("entropy.csv", "runs/proxy/cats/run.json"),
     *(f"{RUN}/losses.parquet", f"{RUN}/model.safetensors", f"{RUN}/state/*/losses.parquet"),
     *(f"{RUN}/state/*/weights/step-000000010.safetensors", "runs/proxy/dogs/state/*/fingerprint.json"),
 ]
@@ -361,7 +351,7 @@ def test_other_entries_are_each_a_fault(place: Path, capsys: pytest.CaptureFixtu
 
 
 def test_another_law_is_a_fault(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for folder in ("runs", "swarm", "shards", "tokens"):  # the law is compared with its tables alone
+    for folder in ("runs", "shards", "tokens"):  # the law is compared with its tables alone
         shutil.rmtree(place / folder)
     fitted = json.loads((place / LAW).read_text())
     for entry, (value, sentence) in OF_LAW.items():

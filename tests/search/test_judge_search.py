@@ -83,22 +83,6 @@ def test_the_losses_of_such_a_round_are_not_gathered_again(tmp_path) -> None:
     assert pl.read_parquet(out)["mixture"].to_list() == ["se", "round1"]
 
 
-def test_the_losses_of_a_run_of_a_swarm_are_taken_from_its_part(tmp_path) -> None:
-    alone = pl.DataFrame({"step": [1, 2], "tokens": [8, 16], "domain": ["a", "a"], "loss": [2.0, 1.0]})
-    part = pl.DataFrame({"mixture": ["swarm_0001", "swarm_0002"] * 2, "seed": [1] * 4})
-    part = part.hstack(
-        pl.concat([alone.with_columns(loss=pl.col("loss") + 3), alone]).sort("step", "loss", descending=True)
-    )
-    alone.write_parquet(tmp_path / "se")
-    part.write_parquet(tmp_path / "part")
-    names, out = ["se", "swarm_0002"], tmp_path / "out.parquet"
-    flags = ["--losses", str(tmp_path / "se"), str(tmp_path / "part"), "--seeds", "1", "1", "--after", "1"]
-    gather_losses.main([*flags, "--names", *names, "--out", str(out)])
-    found = pl.read_parquet(out)
-    assert found.rows() == [("se", 1, 2, 16, "a", 1.0), ("swarm_0002", 1, 2, 16, "a", 1.0)]
-    assert found.columns == ["mixture", "seed", "step", "tokens", "domain", "loss"]
-
-
 def judged(folder, shares, hand: int | None, **changes) -> tuple[pl.DataFrame, str, dict]:
     observed = runs(shares)
     names = (*("baseline" if number == hand else f"m{number}" for number in range(len(shares) - 1)), "round1")

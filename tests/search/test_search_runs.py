@@ -105,14 +105,13 @@ def test_a_search_over_two_sizes_for_a_third(tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.slow
 def test_a_search_next_to_a_swarm(tmp_path: Path) -> None:
-    """One starts from the other's mixtures; the swarm's runs, several in a process, are its own."""
+    """One starts from the other's mixtures, and both read the same run."""
     config = mini_config(6, 2, slim={}, large={})
-    config["datasets"]["mini"]["swarm"] = {"model": "slim", "runs": 6, "seed": 0, "together": 3, "step": 6}
+    config["datasets"]["mini"]["swarm"] = {"model": "slim", "runs": 6, "seed": 0, "step": 6}
     results = searched(tmp_path, config, 1, ("swarm_0001",), model="slim")
     assert "swarm_0001" in check(results, "slim", 1)["mixture"].to_list()
-    assert not (results / "swarm").exists()
+    assert not (results / "runs/slim/swarm_0002").exists()
     built(tmp_path, "results/mini/mixtures/transfer_swarm.json")
-    assert sorted(path.name for path in (results / "swarm/slim").glob("[0-9]*")) == ["1", "2"]
     alone, of_swarm = (pl.read_parquet(results / f"losses/slim/{name}.parquet") for name in ("search", "swarm"))
     ends = [one.filter(pl.col("mixture") == "swarm_0001", pl.col("step") == 6) for one in (alone, of_swarm)]
     assert ends[0].sort("domain")["loss"].to_list() == ends[1].sort("domain")["loss"].to_list()

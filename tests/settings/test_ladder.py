@@ -94,7 +94,7 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     recipe |= {"epsilon": 1e-8, "weight_decay": 0.1, "max_gradient_norm": 1.0, "precision": "fp32", "seed": 1}
     own = {"tokenizer": {"train": {"vocabulary": 1000}}, "sequence_length": 128, "domains": ["a", "b"], "corpus": {}}
     own |= {"training": dict.fromkeys("mgc", recipe), "reweighting": {"doge": recipe, "doremi": recipe}}
-    own |= {"swarm": {"model": "m", "together": 16}, "groups": {"swarm": [f"swarm_{n}" for n in range(20)]}}
+    own |= {"swarm": {"model": "m", "training": {"steps": 20}}, "groups": {"swarm": ["swarm_1"]}}
     models = {"m": {"shape": shape, "launch": {"gpus": 0, "nodes": 1}}}
     models["g"] = {"shape": shape, "launch": {"gpus": 2, "nodes": 1}}
     models["c"] = {"command": "x", "parameters": 1e6, "launch": {"gpus": 2, "nodes": 2}}
@@ -102,11 +102,13 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
 
     plain = Shape(**shape, vocabulary=1000)
 
-    def hours(what: str, runs: int = 1, size=plain) -> float:
-        return cost(PlannedRuns(what, "m", recipe, runs, 0, 0), size, 128, 2, Device(**rate), 1).device_hours_left
+    def hours(what: str, runs: int = 1, size=plain, **changes) -> float:
+        return cost(
+            PlannedRuns(what, "m", recipe | changes, runs, 0, 0), size, 128, 2, Device(**rate), 1
+        ).device_hours_left
 
-    def said(*jobs: tuple[str, str], others: int = 0, cores: int | None = 2, gpus: int = 0) -> str:
-        names = [(rule, {"dataset": "d", "model": model, "run": "se", "part": "2"}) for rule, model in jobs]
+    def said(*jobs: tuple[str, str], run="se", others: int = 0, cores: int | None = 2, gpus: int = 0) -> str:
+        names = [(rule, {"dataset": "d", "model": model, "run": run}) for rule, model in jobs]
         return ladder.foreseen(config, names, others, cores, gpus)
 
     runs = [("pretrain_model", "m")] * 3
@@ -114,8 +116,9 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     assert minutes > 3 and said(*runs, others=90).startswith(f"about {minutes} min on 2 idle cores, ")
     assert " min on 1 idle core, " in said(*runs, cores=1)
     assert said(*runs, cores=None).startswith(f"{hours('pretraining', 3):.2g} CPU hours, ")
-    searched = hours("swarm", 4) + hours("doge") + hours("doremi")
-    rules = [("train_swarm", "m"), ("train_doge", "m"), ("train_doremi", "m")]
+    assert said(*runs, run="swarm_1", cores=None).startswith(f"{hours('pretraining', 3, steps=20):.2g} CPU hours, ")
+    searched = hours("doge") + hours("doremi")
+    rules = [("train_doge", "m"), ("train_doremi", "m")]
     assert said(*rules, cores=None).startswith(f"{searched:.2g} CPU hours, ")
     on_gpus = hours("pretraining") + hours("pretraining", size=Stated(1e6))
     line = said(("pretrain_model", "g"), ("run_trainer", "c"), others=90)

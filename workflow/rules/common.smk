@@ -220,7 +220,7 @@ GPUS = planned(
     lambda config, model: config["models"][model]["launch"]["gpus"] * config["models"][model]["launch"]["nodes"]
 )
 # Groups of runs that are gathered one by one.
-GATHERED = names_under("groups", but=["swarm", *joined_groups(config)])
+GATHERED = names_under("groups", but=joined_groups(config))
 # The text that every training reads, and the flags that all trainings here have.
 TOKENS = {
     "train": "results/{dataset}/tokens/train.parquet",

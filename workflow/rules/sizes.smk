@@ -48,7 +48,7 @@ rule join_sizes:
         "results/{dataset}/logs/join_sizes/{model}/{group}.log",
     wildcard_constraints:
         dataset=datasets_with("optimum/models"),
-        group=names_under("groups", but=["swarm"]),
+        group=names_under("groups"),
         model=one_of(joined_models(config)),
     conda:
         "../../envs/analysis.yaml"

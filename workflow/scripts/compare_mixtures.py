@@ -26,7 +26,7 @@ def main(argv: list[str] | None = None) -> None:
         "--searches",
         type=json.loads,
         default={},
-        help="{mixture: list of the run.json and runs.parquet of the runs that it was found from}, JSON",
+        help="{mixture: list of the run.json of the runs that it was found from}, JSON",
     )
     add_criterion(parser)
     parser.add_argument("--out", type=Path, required=True, help="csv")
@@ -41,12 +41,12 @@ def search_cost(paths: Iterable[Path]) -> tuple[int, float]:
     """The number and the FLOPs of the runs that reports are of."""
     flops = {}
     for path in paths:
-        for report in [read_json(path)] if path.suffix == ".json" else read_table(path).to_dicts():
-            if report.get("flops") is None:
-                raise InputError(f"{path} does not say its flops; make the run again.")
-            # A round after the end of a search is an earlier run once more.
-            same = [report.get(key) for key in ("mixture", "seed", "parameters", "tokens")]
-            flops[json.dumps(same, sort_keys=True)] = report["flops"]
+        report = read_json(path)
+        if report.get("flops") is None:
+            raise InputError(f"{path} does not say its flops; make the run again.")
+        # A round after the end of a search is an earlier run once more.
+        same = [report.get(key) for key in ("mixture", "seed", "parameters", "tokens")]
+        flops[json.dumps(same, sort_keys=True)] = report["flops"]
     return len(flops), float(sum(flops.values()))
 
 

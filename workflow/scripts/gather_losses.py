@@ -1,6 +1,6 @@
 """Put the losses of several runs into one tidy table.
 
-runs/{model}/{mixture}/losses.parquet, or of a part of a swarm ... -> losses/{model}/{group}.parquet
+runs/{model}/{mixture}/losses.parquet ... -> losses/{model}/{group}.parquet
 (mixture, seed, step, tokens, domain, loss). A round of a search that was not needed is left out.
 """
 
@@ -32,8 +32,6 @@ def main(argv: list[str] | None = None) -> None:
             continue
         known.add(digest)
         table = pl.read_parquet(path, glob=False)
-        if "mixture" in table.columns:  # of a part of a swarm
-            table = table.filter(pl.col("mixture") == name).drop("mixture", "seed")
         tables.append(table.select(pl.lit(name).alias("mixture"), pl.lit(seed).alias("seed"), pl.all()))
     write_table(pl.concat(tables), options.out)
 

@@ -60,8 +60,6 @@ def main(argv: list[str] | None = None) -> None:
         launch = model["launch"]
         kind, devices = ("gpu", launch["gpus"]) if launch["gpus"] else ("cpu", launch["threads"])
         devices *= launch["nodes"]
-        if planned.what == "swarm":  # each part of it is on one node, on one GPU where there are any
-            devices = 1 if launch["gpus"] else launch["threads"]
         # of a model that a command trains only its parameters are known
         shape = Shape(**model["shape"], vocabulary=vocabulary) if "shape" in model else Stated(model["parameters"])
         device = Device(**options.hardware[kind])

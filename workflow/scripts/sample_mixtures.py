@@ -1,7 +1,7 @@
 """Draw the mixtures of a swarm of small runs around the token shares, as RegMix does.
 
-mixtures/baseline.json (token shares), names, seed -> mixtures/groups/swarm.parquet
-(mixture, domain, proportion, pool)
+mixtures/baseline.json (token shares), names, seed -> mixtures/swarm.parquet (mixture, domain,
+proportion)
 """
 
 import argparse
@@ -14,7 +14,6 @@ import polars as pl
 from bimix.errors import run
 from bimix.mixtures import draws
 from bimix.mixtures.mixture import as_mixture, read_proportions
-from bimix.mixtures.pools import add_pools, with_pools
 from bimix.optimum.flags import add_flags, strengths_of
 from bimix.outputs import write_table
 
@@ -25,7 +24,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="+", required=True, help="of the mixtures; the first is number 1")
     parser.add_argument("--seed", type=int, required=True, help="of the draws")
     add_flags(parser, "strengths")
-    add_pools(parser)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
 
@@ -42,7 +40,7 @@ def main(argv: list[str] | None = None) -> None:
         "domain": domains * len(options.names),
         "proportion": drawn.ravel(),
     }
-    write_table(with_pools(pl.DataFrame(columns), options.tokens, options.pool_share), options.out)
+    write_table(pl.DataFrame(columns), options.out)
 
 
 if __name__ == "__main__":

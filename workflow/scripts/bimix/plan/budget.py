@@ -7,7 +7,6 @@ from glob import escape, iglob
 from bimix.laws.table import JOINS
 from bimix.mixtures.names import BEST, GROUP, REWEIGHTING, round_of, runs_of
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import swarm_part
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,6 @@ class Training:
     model: str
     name: str
     recipe: dict = field(compare=False)
-    part: int | None = field(default=None, compare=False)  # of the swarm, where that alone is read
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,11 @@ class PlannedRuns:
     kept: int
 
 
-# The losses of a finished training; for a run of a swarm, in the folder of any of its
-# configurations.
+# The losses of a finished training.
 ENDED = {
     "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
     "doremi": "results/{dataset}/reweighting/{model}/doremi/losses.parquet",
     "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
-    "swarm": "results/{dataset}/swarm/{model}/state/{name}/*/losses.parquet",
 }
 
 # Ids of tokenizers of the hub, known without it (arXiv 2204.06745 has GPT-NeoX's, padded to 50,304 as `Shape` does).
@@ -81,9 +77,7 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
         fit = dataset.fit(mixture)
         best = dataset.searched_runs(mixture) if mixture in BEST else ("", "", 0)
         model, group = (fit.model, fit.group) if fit else best[:2]
-        if group == "swarm":
-            runs = swarm_trainings(dataset)
-        elif group:
+        if group:
             runs, searched = pretrainings(dataset, model, group), dataset.groups[group]
     way = (*found_with, mixture)
     return runs + [run for name in searched for run in searched_with(dataset, name, way)]
@@ -91,26 +85,12 @@ def searched_with(dataset: Dataset, mixture: str, found_with: tuple[str, ...] = 
 
 def pretrainings(dataset: Dataset, model: str, group: str) -> list[Training]:
     """The trainings of a group's runs, for each model where several are joined."""
-    found = []
-    for run in [run for one in model.split(JOINS) for run in dataset.runs(group, one)]:
-        part = dataset.part_read(run, group)
-        alone = Training("pretraining", run.model, run.name, dataset.block["training"][run.model])
-        found += swarm_trainings(dataset, part) if part else [alone]
-    return list(dict.fromkeys(found))
-
-
-def swarm_trainings(dataset: Dataset, part: int | None = None) -> list[Training]:
-    """The trainings of a swarm, or of a part of it."""
-    recipe, model = dataset.swarm_recipe, dataset.block["swarm"]["model"]
-    names = dataset.groups["swarm"] if part is None else swarm_part(dataset, str(part))
-    return [Training("swarm", model, name, recipe, part) for name in names]
+    runs = [run for one in model.split(JOINS) for run in dataset.runs(group, one)]
+    return [Training("pretraining", run.model, run.name, dataset.recipe(run.model, run.mixture)) for run in runs]
 
 
 def trained_for(dataset: Dataset, model: str, group: str) -> Iterator[Training]:
     """The trainings of a group's runs, and those of the searches of its mixtures."""
-    if group == "swarm":
-        yield from swarm_trainings(dataset)
-        return
     for mixture in dataset.groups[group]:
         yield from searched_with(dataset, mixture)
     yield from pretrainings(dataset, model, group)
@@ -123,14 +103,14 @@ def planned_runs(dataset: Dataset) -> list[PlannedRuns]:
     fitted = [(optimum["model"], group) for group in (optimum["group"], *held_out)]
     answering = [(dataset.block["downstream"]["model"], "compare")] if "downstream" in dataset.block else []
     groups = [*fitted, (large, "compare"), *answering]
-    kinds: dict[tuple[str, str], list[Training]] = {}
+    kinds: dict[tuple[str, str, str], list[Training]] = {}
     for training in dict.fromkeys(each for group in groups for each in trained_for(dataset, *group)):
-        kinds.setdefault((training.what, training.model), []).append(training)
+        kinds.setdefault((training.what, training.model, str(training.recipe)), []).append(training)
     return [_counted(dataset, same) for same in kinds.values()]
 
 
 def _counted(dataset: Dataset, same: list[Training]) -> PlannedRuns:
-    """Trainings of one kind on one model as one row."""
+    """Trainings of one kind and recipe on one model as one row."""
     block, first = dataset.block, same[0]
     answering = {(run.model, run.name) for run in dataset.answering_runs()} if first.what == "pretraining" else set()
     last, steps = block["training"][first.model]["steps"], block["downstream"]["steps"] if answering else ()
@@ -153,8 +133,6 @@ def has_ended(dataset: Dataset, training: Training) -> bool:
 def report_of(dataset: Dataset, training: Training) -> str:
     """The file with a training's cost."""
     folder, model = dataset.folder, training.model
-    if training.what == "swarm":
-        return f"{folder}/swarm/{model}/{f'{training.part}/' if training.part else ''}runs.parquet"
     kind = "runs" if training.what == "pretraining" else "reweighting"
     return f"{folder}/{kind}/{model}/{training.name}/run.json"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, OPTIMUM, is_optimum, one_size
-from bimix.mixtures.names import REUSED, SOURCES, MixtureNames, Source, groups_of, observed_rank, wanted_rule
+from bimix.mixtures.names import REUSED, SOURCES, MixtureNames, Source, observed_rank, wanted_rule
 from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, taken
 from bimix.training.recipe import evaluations
 
@@ -94,19 +94,9 @@ class Dataset(MixtureNames):
         """The group of runs, with older ones, from which a round of a search is proposed."""
         return f"search_{int(round) - 1}{REUSED if 'reuse' in self.block else ''}"
 
-    def losses(self, run: Run, group: str) -> str:
-        """The losses of a run of a group."""
-        part = self.part_read(run, group)
-        folder = f"swarm/{run.model}/{part}" if part else f"runs/{run.model}/{run.name}"
-        return f"{self.folder}/{folder}/losses.parquet"
-
-    def part_read(self, run: Run, group: str) -> int | None:
-        """The part of the swarm, from 1, in which a search reads a run; None of one that is trained
-        alone: of another group, model or seed, or with `reuse`, which needs its report.
-        """
-        swarm, names = self.block.get("swarm", {}), self.groups.get("swarm", [])
-        searched = swarm.get("model") == run.model and "reuse" not in self.block and group in groups_of(self.block)
-        return 1 + names.index(run.name) // swarm["together"] if searched and run.name in names else None
+    def losses(self, run: Run) -> str:
+        """The losses of a run."""
+        return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
 
     def runs(self, group: str, model: str) -> list[Run]:
         """Runs of a group: each mixture with the recipe's seed, then `seeds` (mixture@seed)."""

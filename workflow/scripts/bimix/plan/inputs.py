@@ -1,7 +1,7 @@
 """A job's files and settings by the config; an input that a dataset lacks is an empty list."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
@@ -9,23 +9,9 @@ from bimix.mixtures.names import BEST, REUSED, REWEIGHTED, REWEIGHTING, has_want
 from bimix.plan.dataset import Dataset, observed_rows
 
 
-def swarm_parts(dataset: Dataset, model: str) -> range:
-    """The numbers of the parts of a swarm. Errors: the swarm is trained with another model."""
-    swarm = dataset.block["swarm"]
-    if model != swarm["model"]:
-        raise dataset.fault("swarm/model", f"the swarm is trained with {swarm['model']!r}, not {model!r}.")
-    return range(1, -(-swarm["runs"] // swarm["together"]) + 1)
-
-
-def swarm_part(dataset: Dataset, part: str) -> list[str]:
-    """Mixtures of one part of a swarm, which one job trains; parts are numbered from 1."""
-    together = dataset.block["swarm"]["together"]
-    return dataset.groups["swarm"][(int(part) - 1) * together : int(part) * together]
-
-
 def losses(dataset: Dataset, model: str, group: str) -> list[str]:
     """The losses of each run of a group."""
-    return [dataset.losses(run, group) for run in dataset.runs(group, model)]
+    return [dataset.losses(run) for run in dataset.runs(group, model)]
 
 
 def compared_tokens(dataset: Dataset) -> int | str:
@@ -40,12 +26,6 @@ def pool_share(dataset: Dataset, group: str | None = None) -> float:
     swarm = (group or dataset.block["optimum"]["group"]) == "swarm"
     recipe = dataset.swarm_recipe if swarm else dataset.block["training"][dataset.proxies[0]]
     return recipe.get("pool_share", 1.0)
-
-
-def process_threads(config: Mapping, model: str) -> int:
-    """CPU threads of one process of a swarm's model."""
-    launch = config["models"][model]["launch"]
-    return max(launch["threads"] // max(launch["gpus"], 1), 1)
 
 
 def trainer(dataset: Dataset, model: str) -> dict:

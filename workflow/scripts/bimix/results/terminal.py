@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
-TRAININGS = ("pretrain_model", "run_trainer", "train_swarm", "train_doremi", "train_doge")
+TRAININGS = ("pretrain_model", "run_trainer", "train_doremi", "train_doge")
 # of a target, or of an input of what makes it: a mixture, or a file of the user's
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input|affected files:\n\s+(.+)", re.MULTILINE)
 # by Ctrl-C: a training that has saved its state, one that had not begun, any other script

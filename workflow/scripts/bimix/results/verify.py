@@ -35,7 +35,7 @@ from bimix.transfer.run import as_asked, far_apart, size_read
 
 LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
-RUNS = ("runs/*/*", "reweighting/*/*", "swarm/*/state/*/*")
+RUNS = ("runs/*/*", "reweighting/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock"}
 COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
@@ -245,10 +245,9 @@ def check_gathered(folder: Path, found: Findings) -> None:
 
 
 def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
-    """Losses of a mixture's finished runs of a seed; of a swarm's run all configurations'."""
+    """Losses of a mixture's finished runs of a seed."""
     runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
-    places = [*runs, *sorted((folder / "swarm" / model / "state" / name).glob("*"))]
-    reports = [place / "run.json" for place in places if (place / "run.json").is_file()]
+    reports = [place / "run.json" for place in runs if (place / "run.json").is_file()]
     return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
 
 

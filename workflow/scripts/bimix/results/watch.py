@@ -94,11 +94,7 @@ def runs_in(results: Path) -> list[Run]:
     """All trainings of a dataset that have begun, `results` being its folder."""
     kinds = (sorted(results.glob(f"{kind}/*/*")) for kind in ("runs", "reweighting"))
     folders = {f"{folder.parent.name}/{folder.name}": folder for own in kinds for folder in own}
-    found = [read_run(name, folder, folder / "state") for name, folder in folders.items() if folder.is_dir()]
-    for progress in sorted(results.glob("swarm/*/state/*/progress.json")):
-        own = progress.parent
-        found.append(read_run(f"{own.parents[1].name}/{own.name}", own, own))
-    return found
+    return [read_run(name, folder, folder / "state") for name, folder in folders.items() if folder.is_dir()]
 
 
 def table(runs: Sequence[Run], rows: int) -> list[str]:

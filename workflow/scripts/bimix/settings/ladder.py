@@ -24,7 +24,7 @@ from bimix.corpus.files import is_remote, raw_files
 from bimix.errors import InputError
 from bimix.plan.budget import UNKNOWN_VOCABULARY, known_ids
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import kept_steps, swarm_part
+from bimix.plan.inputs import kept_steps
 from bimix.training.costs import WEIGHT_BYTES, Stated, run_bytes, run_flops, search_factor
 from bimix.training.recipe import Recipe
 
@@ -52,7 +52,7 @@ DOCUMENTS = 10  # of each domain in its validation: longer documents give their 
 HELD_OUT_CHARACTERS = (1_000, 1_000_000)
 CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
 JOB_SECONDS = 2  # CPU seconds of a job that trains nothing, measured on the demo
-TRAINED = {"train_swarm": "swarm", "train_doremi": "doremi", "train_doge": "doge"}  # kinds of training by rule
+TRAINED = {"train_doremi": "doremi", "train_doge": "doge"}  # kinds of training by rule
 PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2}  # bytes of text in a byte of a file
 
 
@@ -354,20 +354,18 @@ def foreseen(
         if "shape" in own:
             rung = Rung(*(own["shape"][key] for key in ("layers", "width", "heads")))
             size = Stated(rung.parameters(known_ids(dataset) or UNKNOWN_VOCABULARY), 12 * rung.layers * rung.width)
-        what, runs, kept = TRAINED.get(rule, "pretraining"), 1, 0
-        if what == "swarm":
-            recipe, runs = dataset.swarm_recipe, len(swarm_part(dataset, names["part"]))
-        elif what == "pretraining":
+        what, kept = TRAINED.get(rule, "pretraining"), 0
+        if what == "pretraining":
             recipe, steps = dataset.recipe(model, names["run"]), kept_steps(dataset, model, names["run"])
             kept = sum(step != "none" and int(step) < recipe["steps"] for step in steps.split(","))
         else:
             recipe = dataset.block["reweighting"][what]
         given = (size, Recipe(**recipe), length, len(dataset.block["domains"]) + len(dataset.only_measured))
         kind = "gpu" if launch["gpus"] else "cpu"
-        flops = runs * run_flops(*given) * search_factor(what, *given)
+        flops = run_flops(*given) * search_factor(what, *given)
         hours[kind] += flops / config["hardware"][kind]["flops"] / config["hardware"][kind]["utilisation"] / 3600
-        stored += runs * run_bytes(what, size) + kept * WEIGHT_BYTES * size.parameters
-        largest = max(largest, 1 if what == "swarm" else launch["gpus"] * launch["nodes"])
+        stored += run_bytes(what, size) + kept * WEIGHT_BYTES * size.parameters
+        largest = max(largest, launch["gpus"] * launch["nodes"])
     disk = f"{stored / 1e9:.2g} GB" if stored < 1e11 else f"{stored / 1e9:,.0f} GB"
     return ", ".join([*_device_hours(hours, cores, gpus or largest), f"{disk} of weights and checkpoints"])
 

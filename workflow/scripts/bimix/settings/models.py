@@ -563,11 +563,10 @@ Stages = words(list[Stage], "a list of stages", min_length=2)
 
 
 class Swarm(Block):
-    NEEDED = "model runs seed together step"
+    NEEDED = "model runs seed step"
     model: ModelName = key("The model that is trained.")
-    runs: Annotated[int, Field(ge=2, le=9999)] = key("How many.")
+    runs: Annotated[int, Field(ge=2, le=1000)] = key("How many; their paths are words of one command.")
     seed: Natural = key("Seed of the drawn mixtures.")
-    together: Count = key("Runs of one job.")
     step: Count = key("The step of the optima.")
     training: Settings = key("What differs from the model's settings.", "nothing")
 

@@ -87,7 +87,7 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
             held.close()
 
 
-def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: bool = False) -> bool:
+def put_back(session: Session, folder: Path, places: dict[str, Path]) -> bool:
     """Whether the run in `folder` had finished; if so, missing files are restored at `places`."""
     ended = False
     if session.accelerator.is_main_process:
@@ -97,8 +97,7 @@ def put_back(session: Session, folder: Path, places: dict[str, Path], quietly: b
             ended = complaint is None
             if changed:
                 checkpoints.note(folder, "restored", session.recipe.steps)
-            if not ended or not quietly:
-                session.say(complaint or artefacts.was_finished(folder, changed))
+            session.say(complaint or artefacts.was_finished(folder, changed))
     return session.broadcast(ended)
 
 

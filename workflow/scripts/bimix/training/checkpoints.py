@@ -127,13 +127,12 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
 
 def show_progress(folder: Path, content: dict) -> None:
     """Write the progress.json of a run with its checkpoints in `folder`, one configuration's
-    folder: next to the run's outputs; for a run of a swarm, in its folder of the swarm's state.
+    folder, next to the run's outputs.
 
     The file is whole, but not flushed to disk. Call it while holding the lock, since the temporary
     name of a killed attempt is the same.
     """
-    own = folder.parent
-    path = (own.parent if own.name == "state" else own) / "progress.json"
+    path = folder.parents[1] / "progress.json"
     temporary = path.with_name(f".{path.name}.partial")
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     os.replace(temporary, path)
@@ -235,12 +234,6 @@ def save(folder: Path, state: dict) -> None:
         raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
     for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
         old.unlink()
-
-
-def discard(folder: Path) -> None:
-    """Delete the checkpoints of a run whose results are stored elsewhere."""
-    for path in folder.glob("step-*.pt"):
-        path.unlink()
 
 
 class Damaged(Exception):

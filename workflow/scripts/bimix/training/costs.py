@@ -66,6 +66,5 @@ def search_factor(what: str, shape: Size, recipe: Recipe, sequence_length: int, 
 
 
 def run_bytes(what: str, shape: Size) -> int:
-    """Bytes on disk of a run: kept checkpoints and weights; a swarm's run keeps losses only."""
-    kept = {"pretraining": WEIGHT_BYTES + CHECKPOINTS * STATE_BYTES, "swarm": 0}
-    return shape.parameters * kept.get(what, CHECKPOINTS * STATE_BYTES)
+    """Bytes on disk of a run: kept checkpoints, and weights where its model is an output."""
+    return shape.parameters * (CHECKPOINTS * STATE_BYTES + WEIGHT_BYTES * (what == "pretraining"))

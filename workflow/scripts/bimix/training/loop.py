@@ -30,10 +30,6 @@ SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 
-class NotFinite(InputError):
-    """A loss or a gradient of a run is not finite: the run ends, other runs of the launch continue."""
-
-
 class Method(Protocol):
     """An update: its rows, its step, and its state for checkpoints."""
 
@@ -264,7 +260,7 @@ class Run:
                 continue
             pairs = zip(self.session.domains, counts.tolist(), strict=True)
             rows = ", ".join(f"{domain} {count}" for domain, count in pairs if count)
-            raise NotFinite(
+            raise InputError(
                 f"At step {step} the loss is {loss} and the gradient norm {norm}, at a rate of"
                 f" {self.recipe.rate(step - 1):.3g} and with these rows in the batch: {rows}. The checkpoints before it"
                 f" are kept; lower the rate or look at that text. Attention is computed by {self.session.attention}."

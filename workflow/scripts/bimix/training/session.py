@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -39,9 +38,6 @@ from bimix.tables import read_table
 from bimix.training import provenance
 from bimix.training.recipe import Recipe, rate_fault
 from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
-
-if TYPE_CHECKING:
-    from bimix.training.update import Learner
 
 TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 PROGRESS_SECONDS = 10
@@ -82,11 +78,8 @@ def training_parser(description: str) -> argparse.ArgumentParser:
 
 @dataclass
 class Session:
-    """The common state of the runs of one process; `loss_chunk` and `micro_batch` None: the whole
-    batch, as memory allows.
-
-    With `one_model` a run reuses the prepared and compiled model of the run before it, with new
-    weights and a new optimizer; no other reference to that model may be used.
+    """The state of the run of one process but for its model; `loss_chunk` and `micro_batch` None:
+    the whole batch, as memory allows.
     """
 
     accelerator: Accelerator
@@ -105,10 +98,7 @@ class Session:
     tokenizer: str  # digest of its file
     origin: dict  # of this attempt: code, versions, devices
     attention: str  # the kernel that torch chooses
-    checked: set[str] = field(default_factory=set)  # shards of which the digests were right
     signals: list[int] = field(default_factory=list)
-    one_model: bool = False
-    learner: "Learner | None" = None  # of the run before, with `one_model`
     waiting: torch.distributed.ProcessGroup | None = None  # in which processes wait longer than in updates
 
     @property
@@ -175,8 +165,8 @@ class Session:
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
-        """Compare a token index's shards with their digests once, divided among a host."""
-        index = index.filter((pl.col("rows") > 0) & ~pl.col("path").is_in(list(self.checked)))
+        """Compare a token index's shards with their digests, divided among a host."""
+        index = index.filter(pl.col("rows") > 0)
         begun = time.monotonic()
         if index["tokens"].sum() > MANY_TOKENS:
             self.say(f"Checking the digests of {index.height} shards.")
@@ -185,7 +175,6 @@ class Session:
         threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
         with self.agreeing():
             size = check_shards(index.sort("path").filter(mine), self.shape.vocabulary, max(1, threads))
-        self.checked.update(index["path"].to_list())
         size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
             self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")

@@ -42,35 +42,26 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
     """The learner of a run, from its model and `state`, whose entry `optimizer` is removed. A model
     that is not `wrapped` does not sum gradients over processes, which saves memory.
     """
-    before = session.learner
-    if before is not None:
-        before.plain.load_state_dict(plain.state_dict())
-        plain = before.plain
     optimizer = build_optimizer(plain.to(session.accelerator.device), session.recipe)
     if "optimizer" in state:
         optimizer.load_state_dict(state.pop("optimizer"))
-    if session.compiled and before is None:
+    if session.compiled:
         # Accelerate's autocast is a new object for each model: compiled passes of others are not
         # reused, but count towards the limit above which torch runs uncompiled
         torch.compiler.reset()
         compile_whole(plain)
-    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped) if before is None else before.model
+    model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped)
     optimizer = session.accelerator.prepare(optimizer)
-    micro_batch = session.micro_batch or fit(session, model, state, before and before.micro_batch)
-    learner = Learner(session, plain, model, optimizer, micro_batch)
-    session.learner = learner if session.one_model else None
-    return learner
+    return Learner(session, plain, model, optimizer, session.micro_batch or fit(session, model, state))
 
 
-def fit(session: Session, model: nn.Module, state: dict, known: int | None) -> int:
+def fit(session: Session, model: nn.Module, state: dict) -> int:
     """The micro-batch, at most this process's rows: that in `state` for the same circumstances,
-    else the `known` one, else a measured one.
+    else a measured one.
     """
     found, alike = state.get("fitted", {}), session.circumstances()
     if found.get("circumstances") != alike:
-        rows = known
-        if rows is None:
-            rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
+        rows = largest_micro_batch(session.accelerator, model, session.own_rows, session.train.row_length)
         found = {"rows": rows, "circumstances": alike}
     state["fitted"] = found
     return found["rows"]
