@@ -1,5 +1,6 @@
 """Raw files of every kind give the same documents, from a disk or a server; listings."""
 
+import codecs
 import functools
 import http.server
 import json
@@ -60,7 +61,7 @@ def test_what_is_told_of_parquet_of_files_and_of_devices(tmp_path):
     path = tmp_path / "raw.parquet"
     pl.DataFrame({"text": ["a", None, "b"], "source": ["a", "a", "z"]}).write_parquet(path)
     refused(r"raw\.parquet:2: field 'text' holds NoneType", read, path, domain="source")
-    refused(r"raw\.parquet:1: .*no field 'content'", read, path, text="content", domain="source")
+    refused(r"raw\.parquet: the file has no column 'content', only text, source:", read, path, text="content")
     assert read(path, domain="source", rejects=0.9) == [("a", "A")]
     path.write_bytes(path.read_bytes()[:-9])
     refused(r"raw\.parquet:1: the file is damaged", read, path, domain="source")
@@ -72,6 +73,65 @@ def test_what_is_told_of_parquet_of_files_and_of_devices(tmp_path):
     for path in (tmp_path / "pipe.jsonl", tmp_path):
         refused(r"is no file; check corpus\.train", sources.open_stream, str(path))
     refused(r"/dev/zero is no file", sources.open_stream, "/dev/zero")
+
+
+def test_a_column_that_a_parquet_file_lacks_is_named_whatever_is_allowed(tmp_path):
+    path = tmp_path / "raw.parquet"
+    for columns, text, lacking in (("content", "text", "text"), ("Text", "text", "text"), ("b", "a.text", "a")):
+        pl.DataFrame({columns: ["x"]}).write_parquet(path)
+        refused(f"no column '{lacking}', only {columns}:", read, path, text, None, {"": "A"}, rejects=1.0)
+    pl.DataFrame({"text": ["x"]}).write_parquet(path)
+    refused("no column 'meta', only text:", read, path, rejects=1.0)
+
+
+def test_a_pointer_of_git_lfs_and_a_packed_file_of_no_bytes_are_refused_and_empty_ones_named(tmp_path):
+    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12345\n"
+    for ending in (".jsonl", ".txt", ".parquet", ".jsonl.gz", ".txt.zst"):
+        (tmp_path / f"p{ending}").write_bytes(pointer)
+        refused("is a pointer of git-lfs", read, tmp_path / f"p{ending}", "text", None, {"": "A"}, rejects=1.0)
+    for ending in (".jsonl.gz", ".jsonl.zst", ".jsonl.xz", ".txt.gz"):
+        (tmp_path / f"e{ending}").write_bytes(b"")
+        refused("has 0 bytes", read, tmp_path / f"e{ending}", "text", None, {"": "A"}, rejects=1.0)
+    reader = Reader(Reading(FORMATS, "text", 1, None, 1.0), None, {"": "A"})
+    pl.DataFrame({"text": []}, schema={"text": pl.String}).write_parquet(tmp_path / "none.parquet")
+    for name, content in (
+        ("none.jsonl", b"\n\n"),
+        ("none.txt", b""),
+        ("one.jsonl", b'{"text": "x"}'),
+        ("bad.jsonl", b"{"),
+    ):
+        (tmp_path / name).write_bytes(content)
+    names = ["none.jsonl", "none.txt", "none.parquet", "one.jsonl", "bad.jsonl"]
+    assert [text for name in names for text, _ in reader.read(str(tmp_path / name))] == ["x"]
+    assert reader.empty == [str(tmp_path / name) for name in names[:3]]
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path):
+    for name, content in (("m.jsonl", b'{"text": "x"}\n{"text": "\xef\xbb\xbfy"}'), ("m.txt", b"x\xef\xbb\xbfy")):
+        (tmp_path / name).write_bytes(codecs.BOM_UTF8 + content)
+    assert [text for text, _ in read(tmp_path / "m.jsonl", "text", None, {"": "A"})] == ["x", "\ufeffy"]
+    assert [text for text, _ in read(tmp_path / "m.txt", "text", None, {"": "A"})] == ["x\ufeffy"]
+
+
+def test_an_array_of_json_is_read_record_by_record(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "READ_BYTES", 50)  # so that records and characters are cut
+    path = tmp_path / "raw.jsonl"
+    for indent, mark in ((None, b""), (1, codecs.BOM_UTF8)):
+        path.write_bytes(mark + json.dumps(RECORDS[:200], ensure_ascii=False, indent=indent).encode() + b"\n")
+        assert read(path) == EXPECTED[:200]
+        assert read(path, longest=60) == EXPECTED[:200]
+    path.write_text("[]")
+    assert read(path) == []
+    path.write_text('[{"text": "x", "meta": {"set": "a"}}, 3]')
+    refused(r"raw\.jsonl:2: the record has no field 'text'", read, path)
+    for content, words in (
+        ('[{"text": "x"}, {"text": ', "record 2 of its array of JSON breaks off"),
+        ('[{"text": "x"}]\n[{"text": "y"}]', "more follows its array"),
+        (b'[{"text": "\xff"}]', "the array of JSON is not UTF-8"),
+        (json.dumps([{"text": "x" * 500}]), "record 1 of its array of JSON breaks off, is too long"),
+    ):
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        refused(words, read, path, "text", None, {"": "A"}, longest=100)
 
 
 def test_a_text_file_is_one_document(tmp_path):

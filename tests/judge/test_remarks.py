@@ -16,7 +16,8 @@ def index(**rows: tuple[int, int, int]) -> pl.DataFrame:
     """An index with two shards of each domain."""
     lists = [(domain, *(number // 2 for number in own)) for domain, own in rows.items()]
     lists += [(domain, *(number - number // 2 for number in own)) for domain, own in rows.items()]
-    return pl.DataFrame(lists, ["domain", "rows", "records", "ends"], orient="row")
+    table = pl.DataFrame(lists, ["domain", "rows", "records", "ends"], orient="row")
+    return table.with_columns(digest=pl.col("domain"))
 
 
 @pytest.mark.parametrize(

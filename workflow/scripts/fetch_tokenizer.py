@@ -15,7 +15,7 @@ from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 from tokenizers import Tokenizer
 
-from bimix.digests import digest_file
+from bimix.digests import check_fetched, digest_file
 from bimix.errors import InputError, run
 from bimix.outputs import replacing, write_json
 
@@ -31,6 +31,7 @@ def main(argv: list[str] | None = None) -> None:
     path = Path(source["file"]) if "file" in source else download(source["hub"], source.get("revision"))
     if not path.is_file():
         raise InputError(f"There is no tokenizer file {path}; set tokenizer.file to a tokenizer.json.")
+    check_fetched(path)
     try:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower

@@ -16,7 +16,7 @@ from bimix.corpus.documents import ENDS
 from bimix.corpus.shards import read_shards
 from bimix.digests import check
 from bimix.errors import InputError, run
-from bimix.judge.remarks import thin_text
+from bimix.judge.remarks import same_text, thin_text
 from bimix.outputs import write_table
 
 SCHEMA = {
@@ -31,6 +31,7 @@ SCHEMA = {
     "ends": pl.UInt64,  # of them, held-out ends of documents whose beginnings train
 }
 COPIED = ("rows", "documents", "dtype", "digest", "records", "ends")
+LOST = 0.05  # of a domain's tokens, in the ends of shards that fill no row
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -46,35 +47,45 @@ def main(argv: list[str] | None = None) -> None:
     with options.shards.open(encoding="utf-8") as lines:
         shards = read_shards(lines)
     only_measured = {shard.domain for shard in shards.values() if shard.domain} - set(options.domains)
+    said: list[str] = []
     indexes = {split: read_reports(options.folder / split, shards) for split in ("train", "validation")}
     for split, index in indexes.items():
         check_rows(index, split, [*options.domains, *(sorted(only_measured) if split == "validation" else [])])
-        summary = index.group_by("domain").agg(pl.sum("rows", "tokens", "documents", "ends")).sort("domain")
-        for domain, rows, tokens, documents, ends in summary.iter_rows():
-            said = f", {ends:,} {ENDS}" if ends else ""
+        sums = pl.sum("rows", "tokens", "documents", "ends", "dropped")
+        summary = index.group_by("domain").agg(sums, pl.len().alias("shards")).sort("domain")
+        for domain, rows, tokens, documents, ends, dropped, count in summary.iter_rows():
+            more = f", {ends:,} {ENDS}" if ends else ""
             print(
-                f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows{said}", file=sys.stderr
+                f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows{more}", file=sys.stderr
             )
+            if count > 1 and dropped > LOST * (tokens + dropped):
+                said.append(
+                    f"{dropped / (tokens + dropped):.0%} of the {split} tokens of {domain} are dropped, as they fill no row"
+                    f" at the ends of {count} shards: raise corpus.shard_megabytes or lower sequence_length."
+                )
     tokens = dict(indexes["train"].group_by("domain").agg(pl.sum("tokens")).iter_rows())
-    for remark in thin_text(indexes["validation"], tokens, options.weights):
+    for remark in [*said, *thin_text(indexes["validation"], tokens, options.weights), *same_text(indexes["train"])]:
         print(f"Remark: {remark}", file=sys.stderr)
     for split, index in indexes.items():
-        write_table(index, getattr(options, split))
+        write_table(index.drop("dropped"), getattr(options, split))
 
 
 def read_reports(folder: Path, shards: Iterable[str]) -> pl.DataFrame:
-    """Index of one split, sorted by domain and path. Errors: rows of several lengths."""
+    """Index of one split, sorted by domain and path, and the tokens `dropped`. Errors: rows of
+    several lengths.
+    """
     entries, lengths = [], {}
     for shard in shards:
         report = json.loads(check(folder / shard / "report.json").read_text(encoding="utf-8"))
         lengths[report["sequence_length"]] = folder / shard
         for domain, found in report["domains"].items():
             entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
+            entry["dropped"] = found["dropped_tail"]
             entries.append(entry | {name: found[name] for name in COPIED})
     if len(lengths) > 1:
         said = " and ".join(f"of {length} tokens in {path}" for length, path in sorted(lengths.items()))
         raise InputError(f"Rows have several lengths: {said}; delete the older folder and call Snakemake again.")
-    return pl.DataFrame(entries, schema=SCHEMA).sort("domain", "path")
+    return pl.DataFrame(entries, schema=SCHEMA | {"dropped": pl.UInt64}).sort("domain", "path")
 
 
 def check_rows(index: pl.DataFrame, split: str, domains: list[str]) -> None:

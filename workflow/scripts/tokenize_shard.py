@@ -46,6 +46,8 @@ def main(argv: list[str] | None = None) -> None:
         streams = stack.enter_context(Streams(folders, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
         reader.rejects.check()
+        if reader.empty:
+            print(f"Remark: without any text: {', '.join(map(masked, reader.empty))}.", file=sys.stderr)
         raw = hashing.result()
         check_unchanged(raw)
         streams.finish()

@@ -14,6 +14,7 @@ from pathlib import Path
 from bimix.errors import InputError
 
 RECORDS = ".digests"
+POINTER = b"version https://git-lfs.github.com/spec/"  # what git-lfs leaves in the place of a file begins so
 
 
 def digest_bytes(content: bytes) -> str:
@@ -82,15 +83,25 @@ def noted_digest(path: Path) -> tuple[str, Path] | None:
     return None
 
 
+def check_fetched(path: Path | str) -> None:
+    """Errors: a local file that is there is a pointer of git-lfs."""
+    if os.path.isfile(path):
+        with Path(path).open("rb") as file:
+            if file.read(len(POINTER)) == POINTER:
+                raise InputError(f"{path} is a pointer of git-lfs, not the file: fetch its content by `git lfs pull`.")
+
+
 def check(path: Path | str) -> Path:
     """`path`, a file, after its bytes were compared with the digest that its writer noted.
 
-    A file without a digest, such as a user's own table, is accepted. Errors: the digests differ.
+    A file without a digest, such as a user's own table, is accepted. Errors: the digests differ; a
+    pointer of git-lfs.
     """
     path = Path(path)
     for _ in range(2):
         noted = noted_digest(path) if path.is_file() else None
         if noted is None:
+            check_fetched(path)
             return path
         expected, record = noted
         found = digest_file(path)

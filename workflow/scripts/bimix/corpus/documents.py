@@ -63,6 +63,7 @@ class Reader:
         self.domain_field = domain_field
         self.domains = domains or {"": ""}
         self.rejects = Rejects(reading.rejects, "corpus.rejects")
+        self.empty: list[str] = []  # files that gave no document and no fault
 
     @property
     def kept(self) -> int:
@@ -72,6 +73,7 @@ class Reader:
     def read(self, path: str) -> Iterator[tuple[str, str]]:
         """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""
         fields = [field for field in (self.reading.text_field, self.domain_field) if field]
+        useful = self.rejects.records - self.rejects.reasons[EMPTY]
         for number, record in read_records(path, self.reading.formats, fields, self.longest):
             self.rejects.records += 1
             try:
@@ -80,6 +82,8 @@ class Reader:
                 self.rejects.add(f"{path}:{number}", rejection)
             else:
                 yield document
+        if self.rejects.records - self.rejects.reasons[EMPTY] == useful:
+            self.empty.append(path)
 
     def parse(self, record: object) -> tuple[str, str]:
         """Text and domain of a line of JSON, a parsed record or a Rejected. Raises Rejected."""

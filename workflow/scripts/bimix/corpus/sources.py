@@ -1,9 +1,10 @@
-"""Raw files as records: JSON lines, parquet and plain text, also packed as .gz, .xz or .zst, on a
-disk or at an address.
+"""Raw files as records: JSON lines or one array of JSON, parquet and plain text, also packed as
+.gz, .xz or .zst, on a disk or at an address.
 
 A Rejected stands in for a record that cannot be read; `Rejects` counts them.
 """
 
+import codecs
 import io
 import json
 import lzma
@@ -21,7 +22,9 @@ import smart_open
 import urllib3
 from smart_open.compression import compression_wrapper
 
+from bimix.digests import check_fetched
 from bimix.errors import InputError
+from bimix.names import named
 
 if sys.version_info >= (3, 14):
     from compression.zstd import ZstdError
@@ -102,10 +105,13 @@ def open_stream(path: str) -> BinaryIO:
     streamed.
 
     s3 and gs need the packages that smart_open names. Errors: a file that cannot be opened; a pipe
-    or a device, which may have no end.
+    or a device, which may have no end; a packed file of 0 bytes; a pointer of git-lfs.
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(f"{path} is no file; check corpus.train and corpus.validation.")
+    if os.path.exists(path) and re.search(COMPRESSED, path) and not os.path.getsize(path):
+        raise InputError(f"{path} has 0 bytes, which no packed file has: fetch it again, or name others.")
+    check_fetched(path)
     try:
         if path.startswith("hf://"):
             from huggingface_hub import HfFileSystem  # slow to import, and few need it
@@ -134,16 +140,20 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
     )
 
 
-def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[int, bytes | Rejected]]:
-    """Lines of a binary stream that are not blank, numbered from 1.
+def number_lines(stream: BinaryIO, name: str, longest: int) -> Records:
+    """Lines of a binary stream that are not blank, numbered from 1; the records of one array of JSON.
 
     A line of more than `longest` bytes, its end included, becomes a Rejected; no more of it than
-    that is ever in memory. Errors: the stream breaks off.
+    that is ever in memory. Errors: the stream breaks off; those of `number_records`.
     """
     number = 0
     try:
         while line := stream.readline(longest + 1):
             number += 1
+            line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+            if number == 1 and line.lstrip().startswith(b"["):
+                yield from number_records(line, stream, name, longest)
+                return
             if len(line) > longest:
                 while line and not line.endswith(b"\n"):
                     line = stream.readline(longest)
@@ -156,6 +166,31 @@ def number_lines(stream: BinaryIO, name: str, longest: int) -> Iterator[tuple[in
         ) from error
 
 
+def number_records(begun: bytes, stream: BinaryIO, name: str, longest: int) -> Records:
+    """Records of an array of JSON, numbered from 1, few at a time in memory; `begun` are its first
+    bytes. Errors: it is not UTF-8 or no array, breaks off, or has a record longer than `longest`.
+    """
+    number, decode, utf8 = 0, json.JSONDecoder().raw_decode, codecs.getincrementaldecoder("utf-8")()
+    try:
+        text = utf8.decode(begun).lstrip()[1:]
+        while not (text := text.lstrip(" \t\r\n,")).startswith("]"):
+            try:
+                record, end = decode(text)
+            except ValueError as error:
+                more = stream.read(max(READ_BYTES, len(text)))  # as much again, so that few tries read a long record
+                if not more or len(text) > longest + READ_BYTES:
+                    why = f"record {number + 1} of its array of JSON breaks off, is too long or no JSON ({error})"
+                    raise InputError(f"{name}: {why}: mend it, or write a line for each record.") from error
+                text += utf8.decode(more)
+            else:
+                number, text = number + 1, text[end:]
+                yield number, record
+        if text[1:].strip() or stream.read(READ_BYTES).strip():
+            raise InputError(f"{name}: more follows its array of JSON: write an object in each line, or one array.")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{name}: the array of JSON is not UTF-8 after record {number} ({error.reason}).") from error
+
+
 def read_lines(path: str, fields: list[str], longest: int) -> Records:
     """Lines of a file of JSON lines, numbered from 1, not parsed."""
     with open_stream(path) as stream, io.BufferedReader(stream, READ_BYTES) as buffered:
@@ -163,12 +198,18 @@ def read_lines(path: str, fields: list[str], longest: int) -> Records:
 
 
 def read_parquet(path: str, fields: list[str], longest: int) -> Records:
-    """Rows of parquet from 1, as dicts of `fields`, of any length; a row group at a time in memory."""
-    wanted = {field.split(".")[0] for field in fields}
+    """Rows of parquet from 1, as dicts of `fields`, of any length; a row group at a time in memory.
+    Errors: a column that is not there, since a file without any would have no row.
+    """
+    columns = list(dict.fromkeys(field.split(".")[0] for field in fields))
+    check_fetched(path)
     number = 0
     try:
         table = pl.scan_parquet(path, glob=False)
-        columns = [name for name in table.collect_schema().names() if name in wanted]
+        there = table.collect_schema().names()
+        if lacking := [name for name in columns if name not in there]:
+            why = f"the file has no column {lacking[0]!r}, only {named(there)}: set text_field and domain_field, or"
+            raise InputError(f"{path}: {why} rename the column (one name holds for all files of a dataset).")
         for batch in table.select(columns).collect_batches(chunk_size=BATCH_ROWS, lazy=True, engine="streaming"):
             for start in range(0, len(batch), BATCH_ROWS):
                 for row in batch.slice(start, BATCH_ROWS).iter_rows(named=True):
@@ -186,7 +227,7 @@ def read_text(path: str, fields: list[str], longest: int) -> Records:
             if len(content) > longest:
                 yield 1, too_long(longest)
                 return
-            text = content.decode("utf-8")
+            text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
         except UnicodeDecodeError as error:
             yield 1, Rejected("invalid UTF-8", f"the file is not UTF-8 ({error.reason} at byte {error.start})")
             return

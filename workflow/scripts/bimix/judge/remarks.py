@@ -41,7 +41,8 @@ def remarks(options: argparse.Namespace, weights: Mapping[str, float]) -> list[s
     said = []
     for model, tables in ends.items():
         said += below_single_tokens(model, single, pl.concat(tables))
-    said += thin_text(read_table(options.validation), read_tokens(options.tokens[0]), weights)
+    held_out = read_table(options.validation)
+    said += thin_text(held_out, read_tokens(options.tokens[0]), weights) + same_text(held_out)
     vectors = entropy.filter(measure="VNE").select(pl.col("documents") + pl.col("zeros"))
     return [*said, *(pieces_taken(pieces) for (pieces,) in vectors.head(1).iter_rows())]
 
@@ -96,6 +97,15 @@ def thin_text(index: pl.DataFrame, tokens: Mapping[str, float], weights: Mapping
     more = [f"and {len(thin) - NAMED} more domains"] if len(thin) > NAMED else []
     said = "; ".join([*thin[:NAMED], *more])
     return [f"{100 * part:.0f} % of the objective is measured on little held-out text, or none that is whole: {said}."]
+
+
+def same_text(index: pl.DataFrame) -> list[str]:
+    """A sentence on each group of domains that have a shard of the same rows."""
+    named = index.filter(pl.col("rows") > 0).group_by("digest").agg(pl.col("domain").unique().sort())
+    groups = sorted({tuple(names) for names in named["domain"].to_list() if len(names) > 1})
+    return [
+        f"{' and '.join(names)} have the same text: no law can tell them apart; keep one of them." for names in groups
+    ]
 
 
 def pieces_taken(pieces: int) -> str:
