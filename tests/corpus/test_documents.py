@@ -10,17 +10,8 @@ from tiny_run import READING
 from tokenised import call
 
 import collect_text
-from bimix.corpus.documents import (
-    Reader,
-    Reading,
-    cut_text,
-    hash_text,
-    is_within,
-    lookup_field,
-    reading_parser,
-    split_document,
-)
-from bimix.corpus.harvest import comments, docstrings
+from bimix.corpus.documents import Reader, Reading, cut_text, hash_text, is_within, lookup_field, reading_parser
+from bimix.corpus.harvest import docstrings
 from bimix.corpus.sources import EMPTY, Rejected, number_lines
 
 DOMAINS = {"PileA": "A", "b": "b"}
@@ -132,13 +123,13 @@ def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[
         assert sentence in capsys.readouterr().err
 
 
-def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05", longest=()):
-    call(collect_text, kind=kind, packages=package, suffixes=suffix, megabytes=megabytes, longest=longest, out=path)
+def harvest(path, *, kind="files", package="numpy", suffix=".pyi", megabytes="0.05"):
+    call(collect_text, kind=kind, packages=package, suffixes=suffix, megabytes=megabytes, out=path)
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_harvest(tmp_path):
-    for kind, suffix in (("files", ".pyi"), ("docstrings", ".py"), ("comments", ".py"), ("descriptions", ".md")):
+    for kind, suffix in (("files", ".pyi"), ("docstrings", ".py"), ("descriptions", ".md")):
         megabytes = "0.01" if kind == "descriptions" else "0.05"
         records = harvest(tmp_path / "a.jsonl", kind=kind, suffix=suffix, megabytes=megabytes)
         texts = [record["text"] for record in records]
@@ -151,16 +142,7 @@ def test_harvest(tmp_path):
         assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
 
 
-def test_a_harvest_without_long_files_holds_whole_documents_out(tmp_path):
-    records = harvest(tmp_path / "a.jsonl", longest=4000)
-    assert len(records) >= 30 and max(len(record["text"]) for record in records) <= 4000
-    assert any(len(record["text"]) > 4000 for record in harvest(tmp_path / "b.jsonl"))
-    parts = [split_document(one["text"], hash_text(one["text"]), 0.2, 4000) for one in records]
-    assert all(not (trains and held_out) for trains, held_out in parts) and any(held_out for _, held_out in parts)
-    refused("of 40 characters at most, not 0.05", harvest, tmp_path / "c.jsonl", longest=40)
-
-
-def test_what_cannot_be_harvested_is_told_and_docstrings_and_comments_are_taken_alone(tmp_path):
+def test_what_cannot_be_harvested_is_told_and_docstrings_are_taken_alone(tmp_path):
     refused("'no-such-package' is not installed", harvest, tmp_path / "a.jsonl", package="no-such-package")
     refused("not 1000; name more of them or fewer megabytes", harvest, tmp_path / "a.jsonl", megabytes="1000")
     assert not list(tmp_path.iterdir())
@@ -168,6 +150,3 @@ def test_what_cannot_be_harvested_is_told_and_docstrings_and_comments_are_taken_
     source = '"""Module."""\n\ndef f():\n    """Of f:\n\n    indented.\n    """\n    return "no docstring"\n'
     assert docstrings(source) == "Module.\n\nOf f:\n\nindented."
     assert docstrings("print 'old'") == docstrings("\0") == ""
-    source = 'a = "# no comment"  # one\n#!two\n#: three\ndef f():\n    """Of f."""\n'
-    assert comments(source) == "one\ntwo\nthree"
-    assert comments("a = (") == comments('"""') == ""

@@ -79,7 +79,6 @@ def test_an_optimum_that_was_not_trained_is_believed_by_the_law_with_the_least_e
     proxies = runs(baseline=2.1, m1=2.05)
     found = decide(proxies, proxies, [promise(1.9, "bimix", 0.02), promise(2.0, "transfer", 0.005)], RANKS)
     assert (found.outcome, found.best) == ("promised", "transfer")
-    assert "error on runs left out is 0.50 % (bimix 2.00 %)" in found.why
     found = decide(proxies, proxies, [promise(1.9, "bimix", None), promise(2.0, "transfer", 0.005)], RANKS)
     assert found.best == "transfer"
 

@@ -107,7 +107,7 @@ def test_searches_models_and_vectors_follow_what_is_named() -> None:
     assert filled(groups={"some": ["se", "ce"]}, search={"rounds": 2})["optimum"]["group"] == "search"
     block = filled(training={"proxy": {"recipe": "demo"}, "target": {"recipe": "demo", "steps": 400}})
     assert list(block["training"]) == ["proxy", "target"]
-    assert (block["optimum"]["model"], block["optimum"]["step"]) == ("proxy", 800)
+    assert (block["optimum"]["model"], block["optimum"]["step"]) == ("proxy", 300)
     assert block["compare"]["model"] == "target" and "max_epochs" not in block["optimum"]
     assert chosen(mine(training={"proxy": {"recipe": "demo"}})).choice is None
     usual = {"train": FASTTEXT, "documents": SAMPLED}

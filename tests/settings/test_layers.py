@@ -101,7 +101,7 @@ def test_neither_layer_changes() -> None:
 SEARCH = """
 datasets:
   demo:
-    optimum: {group: search, weights: {python: 7, cpp: 1, web: 1}}
+    optimum: {group: search, weights: {SymPy: 7, PyPI: 1, Stubs: 1}}
     search: {start: [baseline, uniform, wanted_4], rounds: 3}
     compare: {mixtures: [baseline, wanted_4, round3, found]}
     held_out: null
@@ -128,7 +128,7 @@ def test_a_fault_that_a_later_file_makes_is_at_its_line_with_the_cause() -> None
         and "round3" in lines[0]
     )
     # a name in the same file is at its own line
-    lines = faults(SEARCH.replace("{python: 7, cpp: 1, web: 1}", "null"))
+    lines = faults(SEARCH.replace("{SymPy: 7, PyPI: 1, Stubs: 1}", "null"))
     assert [line.split(": ")[:2] for line in lines[1:]] == [
         ["  0.yaml:5", "datasets/demo/search/start"],
         ["  0.yaml:6", "datasets/demo/compare/mixtures"],

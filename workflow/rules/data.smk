@@ -18,14 +18,12 @@ rule collect_text:
         packages=setting("corpus/harvest/{domain}/packages"),
         suffixes=setting("corpus/harvest/{domain}/suffixes"),
         megabytes=setting("corpus/harvest/{domain}/megabytes"),
-        longest=setting("corpus/harvest/{domain}/longest", default=()),
     shell:
         RUN + r"""collect_text.py \
             --kind {params.kind:q} \
             --packages {params.packages:q} \
             --suffixes {params.suffixes:q} \
             --megabytes {params.megabytes:q} \
-            --longest {params.longest:q} \
             --out {output:q} \
             2>{log:q}
         """

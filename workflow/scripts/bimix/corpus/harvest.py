@@ -1,11 +1,9 @@
-"""Text of installed Python packages: whole files, docstrings, comments, descriptions."""
+"""Text of installed Python packages: whole files, docstrings, descriptions."""
 
 import ast
 import hashlib
-import io
 import re
-import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -23,18 +21,29 @@ def docstrings(content: str) -> str:
     return "\n\n".join(text for text in found if text)
 
 
-def comments(content: str) -> str:
-    """All comments of a source file, a line each; none if it does not parse."""
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(content).readline))
-    except (SyntaxError, tokenize.TokenError):
-        return ""
-    return "\n".join(token.string.lstrip("#!: ") for token in tokens if token.type == tokenize.COMMENT)
+SIZES = range(200, 100_001)  # characters of a document: a larger one would be much of its domain's held-out text
+MOST_SEEN = 0.1  # of a document's characters, in lines that documents before it have
+SHORTEST_LINE = 20  # characters; shorter lines, such as brackets, are in every file
+
+
+def unlike(texts: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """The documents (name, text) without those too short or too long (SIZES), and without near copies
+    of earlier ones: boilerplate and generated files would put held-out text into the training text.
+    """
+    seen: set[str] = set()
+    for name, text in texts:
+        if len(text) not in SIZES:
+            continue
+        lines = [line for line in map(str.strip, text.splitlines()) if len(line) >= SHORTEST_LINE]
+        repeated = sum(len(line) for line in lines if line in seen)
+        if repeated <= MOST_SEEN * len(text):
+            seen.update(lines)
+            yield name, text
 
 
 # What a file of a package gives, for each kind of domain; `descriptions` also takes the package's
 # own page.
-KINDS = {"files": str, "docstrings": docstrings, "comments": comments, "descriptions": str}
+KINDS = {"files": str, "docstrings": docstrings, "descriptions": str}
 
 
 def read_sources(packages: list[str], suffixes: set[str], with_description: bool) -> Iterator[tuple[str, str]]:

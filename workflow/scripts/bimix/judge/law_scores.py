@@ -95,7 +95,10 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
     one_size(observed)
     rows, predicted = [], {}
     for law in laws:
-        n = len(observed.mixtures)
+        n, least = len(observed.mixtures), LAWS[law].least_runs(len(observed.domains))
+        if n < least:
+            rows.append((law, "refused", None, None, n, None, f"needs {least} runs"))
+            continue
         try:
             fitted = fit(law, observed)
             scores = {"extrapolation_mre": _per_domain(extrapolation(law, observed), "relative_error")}
@@ -112,13 +115,12 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
         if left_out is not None:
             predicted[law] = left_out
             scores["left_out_mre"], scores["left_out_spearman"] = at_last_step(observed, left_out)
-        size, least = fitted["coefficients_fitted"], LAWS[law].least_runs(len(observed.domains))
-        few = f"needs {least} runs" if n < least else None
+        size = fitted["coefficients_fitted"]
         for score, values in scores.items():
             rows += [(law, score, domain, value, n, size, None) for domain, value in values.items()]
             known = [value for value in values.values() if value is not None and np.isfinite(value)]
             mean = float(np.mean(known)) if known else None
-            rows.append((law, score, None, mean, n, size, few if known else "not defined"))
+            rows.append((law, score, None, mean, n, size, None if known else "not defined"))
     rows += _blend_rows(observed, predicted)
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
 

@@ -500,7 +500,6 @@ class Harvest(Block):
     packages: Filled[str] = key("Packages that are installed.")
     suffixes: Filled[str] = key("Endings of their files.")
     megabytes: Positive = key("Text at most.")
-    longest: Count = key("Characters of a document at most: longer ones are left out.", "any number")
 
 
 class Drawn(Block):
