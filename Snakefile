@@ -17,7 +17,7 @@ if has_own_config():
     configfile: "config.yaml"
 
 
-config = prepared(config)
+config = prepared()
 if config["container"]:
 
     container: config["container"]
@@ -60,9 +60,8 @@ rule all:
 
 onstart:
     # Before the first job; the manifest of shards, which planning writes, is held earlier.
-    for dataset in sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None}):
+    for dataset in planned_datasets():
         hold_results(dataset)
-    check_arrays()
 
 
 onsuccess:

@@ -39,7 +39,7 @@ ROOMS = {
 QUICK = {"errors", "digests", "laws.table", "corpus.files", "corpus.shards", "mixtures.names", "training.recipe"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 34_900, "tests": 32_700, "docs": 3_280, "README.md": 150}
+LINES = {"code": 34_900, "tests": 32_600, "docs": 3_280, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",

@@ -1,4 +1,4 @@
-"""What rules read, by their config; numbers and names of its tables; arrays of jobs."""
+"""What rules read, by their config; numbers and names of its tables."""
 
 import json
 import shutil
@@ -8,7 +8,6 @@ from refusals import refused
 
 from bimix.errors import InputError, run
 from bimix.optimum.objective import objective_block
-from bimix.plan.arrays import check_arrays
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     epoch_run_tokens,
@@ -98,18 +97,6 @@ def test_an_export_of_stages_needs_a_run_of_known_updates(exported: dict) -> Non
     assert export_run(Dataset(exported, "own"), "run_steps", "se") == []
     with pytest.raises(InputError, match=r"datasets/own/export/run_tokens: late has stages, which begin after updates"):
         export_run(Dataset(exported, "own"), "run_steps", "late")
-
-
-SMALL, LARGE = {"_cores": 1, "gpu": 1, "runtime": 60}, {"_cores": 8, "gpu": 8, "runtime": 60}
-JOBS = [("pretrain_model", SMALL)] * 3 + [("fit_law", {"_cores": 1})] + [("train_doge", SMALL), ("train_doge", LARGE)]
-
-
-def test_arrays_take_jobs_alike_that_all_fit_in_the_queue_and_no_others() -> None:
-    check_arrays("pretrain_model; fit_law", JOBS, 6)
-    with pytest.raises(InputError, match=r"has 6 jobs and submits 5 at once.*--jobs 6 --max-jobs-per-timespan 6/1s"):
-        check_arrays("pretrain_model", JOBS, 5)
-    for named in ("train_doge", "fit_law,train_doge", "all"):
-        refused(r"jobs of train_doge differ in cores \(1, 8\)", check_arrays, named, JOBS, 100)
 
 
 def test_numbers_that_cannot_be_meant(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from bimix.results.terminal import Lines, busy, install, names_cores
+from bimix.results.terminal import Lines, busy, install
 
 CALL = """
 import functools, sys
@@ -18,7 +18,7 @@ from snakemake.logging import logger
 sys.path.insert(0, {scripts!r})
 from bimix.results import terminal
 
-shown = terminal.Lines(workflow.output_settings.dryrun, lambda path: f"near {{path}}", took=lambda: "about 1 min")
+shown = terminal.Lines(workflow.output_settings.dryrun, lambda path: f"near {{path}}")
 if workflow.is_main_process:
     terminal.install(logger, shown)
 
@@ -60,7 +60,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.mark.slow
 def test_a_line_counts_finished_jobs_of_a_rule_together(lines: list[str]) -> None:
-    assert lines[0] == "8 jobs, trainings: 1, about 1 min"
+    assert lines[0] == "8 jobs, trainings: 1"
     counted = [line for line in lines if re.match(r" +\d+ of 8  ", line)]
     assert len(counted) == 1 and counted[0].startswith("   1 of 8  write ")
 
@@ -84,24 +84,10 @@ def test_a_failed_job_is_shown_with_its_log_and_error_once_and_at_the_end(lines:
 @pytest.mark.slow
 def test_a_dry_run_is_a_table_of_rules_and_a_missing_file_a_sentence(tmp_path: Path) -> None:
     lines = call(tmp_path, "-n")
-    assert lines[0] == "8 jobs, trainings: 1, about 1 min" and re.fullmatch(
-        r"write +6", next(x for x in lines if "write" in x)
-    )
+    assert lines[0] == "8 jobs, trainings: 1" and re.fullmatch(r"write +6", next(x for x in lines if "write" in x))
     assert lines[-1].startswith("This was a dry-run") and not [line for line in lines if line.startswith("rule ")]
     assert call(tmp_path, "-n", "out/x/y.md")[-1] == "near out/x/y.md"
     assert call(tmp_path, "-n", "results/wrong.losses")[-1] == "near results/wrong.json"
-
-
-def test_a_dry_run_that_names_no_cores_is_told_from_one_that_does() -> None:
-    for words, named in (
-        ("-n", False),
-        ("-n -j 1 --configfile c.yaml -C run=demo results/demo/c.csv", False),
-        ("-n --cores 1", True),
-        ("--cores=all -n", True),
-        ("-nc1", True),
-        ("-n -c 2", True),
-    ):
-        assert names_cores(words.split()) is named
 
 
 class Terminal:

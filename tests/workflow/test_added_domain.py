@@ -39,21 +39,17 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, 
     (tmp_path / "mini.yaml").write_text(json.dumps(config))
     planned = said(tmp_path, *RUNS, "--configfile", "mini.yaml", "-n")
     assert jobs(planned)["tokenize_shard"] == 1 and "train_tokenizer" not in jobs(planned)
-    assert "mini: domains are new: wood. The tokenizer is kept" in planned and ": 1 shard is tokenised." in planned
-    assert "Runs without them (1) are trained again where they are requested." in planned
 
     sea = (tmp_path / "sea.jsonl").read_text()
     (tmp_path / "sea.jsonl").write_text(sea + texts(["whale", "cod", "ray", "eel", "crab"])[0])
     planned = said(tmp_path, *RUNS, "--configfile", "mini.yaml", "-n")
-    assert "mini: domains are new: wood; text has changed: sea. The tokenizer is kept" in planned
-    assert "Runs on the text before (1) are trained again" in planned and jobs(planned)["tokenize_shard"] == 2
+    assert jobs(planned)["tokenize_shard"] == 2 and "train_tokenizer" not in jobs(planned)
     (tmp_path / "sea.jsonl").write_text(sea)
 
     block["tokenizer"]["train"]["vocabulary"] += 1  # a setting of its own
     (tmp_path / "other.yaml").write_text(json.dumps(config))
     planned = said(tmp_path, *RUNS, "--configfile", "other.yaml", "-n")
     assert jobs(planned) | {"tokenize_shard": 3, "train_tokenizer": 1} == jobs(planned)
-    assert "are new" not in planned
 
     block["tokenizer"]["train"]["vocabulary"] -= 1
     block["groups"]["all"] = ["third"]
@@ -67,8 +63,6 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, 
     (tmp_path / "mini.yaml").write_text(json.dumps(config))
     law = "results/mini/laws/slim/transfer/all+reused/coefficients.json"
     planned = said(tmp_path, law, "--configfile", "mini.yaml", "-n")
-    assert ": 1 shard is tokenised.\n" in planned and "trained again where" not in planned
-    assert "mini: 1 older runs are reused: they join the fit to all (slim) and are not trained again." in planned
     said(tmp_path, law, "--configfile", "mini.yaml")
     assert kept(tmp_path) == before
     assert "Nothing to be done" in said(tmp_path, law, "--configfile", "mini.yaml", "-n")

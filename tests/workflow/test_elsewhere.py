@@ -21,15 +21,6 @@ ROOT = Path(__file__).parents[2]
 LOSSES = ROOT / "resources/examples/own_losses"
 COEFFICIENTS = "results/measured/laws/observed/bimix/fitted/coefficients.json"
 FOLDER = "Mischung für uns"
-MODULE = """
-configfile: "config.yaml"
-
-module bimix:
-    snakefile: {snakefile!r}
-    config: {config}
-
-use rule * from bimix {names}
-"""
 
 
 def measured() -> dict:
@@ -86,15 +77,6 @@ def test_a_law_is_fitted_in_a_folder_of_its_own_which_may_move(mine: Path, tmp_p
     assert jobs(snakemake(moved, "-n", "--quiet", "rules", *call))["fit_law"] == 1
 
 
-def test_a_module_plans_what_the_workflow_plans(mine: Path) -> None:
-    expected = jobs(snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "--quiet", "rules"))
-    text = MODULE.format(snakefile=str(ROOT / "Snakefile"), config="config", names="as of_bimix_*")
-    (mine / "Snakefile").write_text(text)
-    planned = jobs(snakemake(mine, "-n", "--quiet", "rules"))
-    assert {name.removeprefix("of_bimix_"): count for name, count in planned.items()} == expected
-    assert expected["fit_law"] == 1
-
-
 def refused(folder: Path, *arguments: str) -> str:
     """What a call that must fail prints of the config."""
     done = forked.run([sys.executable, "-m", "snakemake", "--cores", "1", "-n", *arguments], cwd=folder)
@@ -108,13 +90,6 @@ def test_a_fault_is_told_with_the_line_of_the_users_file(mine: Path) -> None:
     line = 1 + next(n for n, text in enumerate(config.read_text().splitlines()) if "group: fited" in text)
     said = refused(mine, "-s", str(ROOT / "Snakefile"))
     assert f"config.yaml:{line}: datasets/measured/optimum/group" in said and str(ROOT) not in said
-    (mine / "Snakefile").write_text(MODULE.format(snakefile=str(ROOT / "Snakefile"), config="config", names=""))
-    assert f"config: config.yaml:{line}: datasets/measured/optimum/group" in refused(mine)
-    config.write_text(yaml.safe_dump({"mixing": yaml.safe_load(config.read_text())}))
-    block = MODULE.format(snakefile=str(ROOT / "Snakefile"), config='config["mixing"]', names="")
-    (mine / "Snakefile").write_text(block)
-    said = refused(mine)
-    assert "optimum/group" in said and "config.yaml" not in said  # keys stand elsewhere in the user's file
 
 
 def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: Path) -> None:

@@ -1,12 +1,9 @@
 # What all chapters share: readers of the config for params and inputs, outputs that the report
 # shows, the constraints of the wildcards. What is planned by the config is in bimix/plan.
 import functools
-import inspect
 import json
 from dataclasses import asdict
 from pathlib import Path
-
-from snakemake.common import overwrite_function_params
 
 from bimix.settings.complete import SAMPLED
 from bimix.settings.ladder import keep
@@ -17,7 +14,7 @@ from bimix.settings.models import LAUNCHED
 from bimix.plan.dataset import Dataset, joined_groups, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.corpus.files import missing_sentence
-from bimix.plan.shards import Shards, digest, file_version, growth, held_out_length, missing, open_shards, reading
+from bimix.plan.shards import Shards, digest, file_version, held_out_length, missing, open_shards, reading
 from bimix.plan.shards import task_versions, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
@@ -34,7 +31,7 @@ def hold_results(dataset):
     keeps the lock open.
     """
     # Jobs of this call run under its lock.
-    if not (workflow.is_main_process and runs_jobs() and workflow.execution_settings.lock):
+    if not (PLANS and runs_jobs() and holds_locks()):
         return None
     from bimix.settings import lock  # here only: a dry run locks nothing
 
@@ -47,42 +44,22 @@ def hold_results(dataset):
     return held
 
 
-def check_arrays():
-    """Stop where `--slurm-array-jobs` would wait for ever or give jobs the resources of another."""
-    named = getattr(workflow.executor_settings, "array_jobs", None)
-    if not named:
-        return
-    from bimix.plan import arrays  # here only: few calls have them
-
-    rate = workflow.scheduling_settings.max_jobs_per_timespan
-    planned_jobs = [(job.rule.name, dict(job.resources.items())) for job in workflow.dag.needrun_jobs()]
-    try:
-        arrays.check_arrays(named, planned_jobs, min(workflow.resource_settings.nodes, rate.max_jobs))
-    except InputError as error:
-        end_planning(error)
-
-
 @functools.cache
 def shards(dataset):
     """The shards of a dataset; the call that plans writes their manifest."""
     hold_results(dataset)
-    plans, own = workflow.is_main_process, DATASETS[dataset]
-    if dataset in filled and runs_jobs() and plans:
+    own = DATASETS[dataset]
+    if dataset in filled and runs_jobs() and PLANS:
         keep(dataset, filled[dataset].basis, filled[dataset].choice)
-    opened = open_shards(own, plans, runs_jobs(), plans_without_files(own))
-    return Shards(own, opened, versions_of(own, plans, runs_jobs()))
-
-
-def runs_jobs():
-    """Whether this call runs what it plans."""
-    return workflow.executor_plugin is not None and not workflow.dryrun
+    opened = open_shards(own, PLANS, runs_jobs(), plans_without_files(own))
+    return Shards(own, opened, versions_of(own, PLANS, runs_jobs()))
 
 
 def plans_without_files(dataset):
     """Whether a dataset is planned though files are not there: nothing runs, and no model is chosen
     by the size of its text.
     """
-    return workflow.is_main_process and not runs_jobs() and dataset.name not in filled
+    return PLANS and not runs_jobs() and dataset.name not in filled
 
 
 def there(dataset, paths, made):
@@ -106,14 +83,6 @@ def remark_missing(dataset):
 
 # What a function of the plan may take besides wildcards, by the name of its parameter.
 GIVEN = {"config": lambda _: config, "dataset": DATASETS.get, "shards": shards}
-
-
-def of_wildcards(find):
-    """The function with its parameters written down, which Snakemake else works out three times
-    for each parameter of each job, in a tenth of the time of planning.
-    """
-    overwrite_function_params(find, inspect.signature(find).parameters)
-    return find
 
 
 def planned(function):

@@ -1,15 +1,54 @@
 # The config checked and completed: all that is wrong stops before the first job, in sentences that
 # name key and line.
 import gc
+import inspect
 import os
 import shlex
 import sys
 from pathlib import Path
 
+from snakemake.common import overwrite_function_params
 from snakemake.logging import logger
 
-# Of this file, not workflow.basedir: in a module that is the folder of the Snakefile that uses it.
+# All that this workflow uses of Snakemake without its documentation naming it, as in version 9.27.
 HOME = Path(str(workflow.current_basedir)).parents[2]
+PLANS = workflow.is_main_process  # else this is a job of a call that has planned
+DRY_RUN = workflow.output_settings.dryrun
+asked = workflow.output_settings
+OWN_WORDS = asked.verbose or asked.printshellcmds or asked.debug_dag or asked.quiet  # more or fewer than usual
+GIVEN_CONFIG = workflow.config_settings.config  # by --config
+GIVEN_FILES = workflow.overwrite_configfiles  # by --configfile
+REPLACED = workflow.config_settings.replace_workflow_config  # --replace-workflow-config
+
+
+def runs_jobs():
+    """Whether this call runs what it plans."""
+    return workflow.executor_plugin is not None and not workflow.dryrun
+
+
+def holds_locks():
+    """Whether this call locks what it writes."""
+    return workflow.execution_settings.lock
+
+
+def runs_here():
+    """Whether jobs run on this machine: of a dry run Snakemake keeps that others would take threads."""
+    return not workflow.execution_settings.use_threads
+
+
+def planned_datasets():
+    """The datasets of the jobs that are to run."""
+    return sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None})
+
+
+def of_wildcards(find):
+    """The function with its parameters written down, which Snakemake else works out three times
+    for each parameter of each job, in a tenth of the time of planning.
+    """
+    overwrite_function_params(find, inspect.signature(find).parameters)
+    return find
+
+
 sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.errors import masked
 from bimix.errors import InputError
@@ -36,8 +75,7 @@ except InputError as error:
     end_planning(error)
 
 # What a command begins with: the call of a script, from the folder of the results; of a training
-# by its launcher, which finds scripts next to it. A variable in the text would do but in a module,
-# whose variables Snakemake does not find when it prints a command.
+# by its launcher, which finds scripts next to it.
 SCRIPTS = shlex.quote(f"{PREFIX}workflow/scripts/")
 RUN = f"python {SCRIPTS}"
 LAUNCHER = f"exec bash {SCRIPTS}launch_training.sh "
@@ -55,34 +93,19 @@ def has_own_config():
     return bool(PREFIX) and Path("config.yaml").exists()
 
 
-def in_module():
-    """Whether another Snakefile uses this one as a module, with a config: Snakemake then reads no
-    config file here.
-    """
-    return workflow.modifier.skip_configfile
-
-
 def config_files():
-    """The files behind the config in the order in which they are merged.
-
-    In a module those that the Snakefile has read that uses it, and none where it gives a block of
-    them: keys stand elsewhere there.
-    """
-    own, replaced = [code("config.yaml")], workflow.config_settings.replace_workflow_config
-    if in_module():
-        if config is not workflow.modifier.parent_modifier.globals["config"]:
-            return []
-        own += workflow.configfiles
-    elif replaced or has_own_config():
-        own = [] if replaced else [*own, "config.yaml"]
-    return settings_files.config_files(own, workflow.overwrite_configfiles)
+    """The files behind the config in the order in which they are merged."""
+    own = [] if REPLACED else [code("config.yaml")]
+    if not REPLACED and has_own_config():
+        own.append("config.yaml")
+    return settings_files.config_files(own, GIVEN_FILES)
 
 
 def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in
     there.
     """
-    files = config_files() if workflow.is_main_process and not in_module() else []
+    files = config_files() if PLANS else []
     try:
         settings_files.check_files(files)
     except InputError as error:
@@ -92,16 +115,15 @@ def check_files():
 filled = {}  # what was chosen for datasets by their text and the machine
 
 
-def prepared(config):
+def prepared():
     """The config of all files over the workflow's defaults, complete.
 
     Stop before the first job on a wrong config, and print what is to be said on another.
     """
-    given, words = workflow.config_settings.config, sys.argv[1:]
-    given_files, plans = len(workflow.overwrite_configfiles), workflow.is_main_process
     try:
-        call = Call(HOME, PREFIX, config_files(), given_files, given, words, plans, workflow.output_settings.dryrun)
-        ready = prepare(call, config if in_module() else None)
+        ready = prepare(
+            Call(HOME, PREFIX, config_files(), len(GIVEN_FILES), GIVEN_CONFIG, sys.argv[1:], PLANS, DRY_RUN)
+        )
     except InputError as error:
         end_planning(error)
     filled.update(ready.filled)

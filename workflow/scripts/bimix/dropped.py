@@ -25,7 +25,9 @@ KEYS: dict[str, str] = {
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
-    "datasets/*/swarm/together": "leave it out: each run is a job of its own; Snakemake's `--group-components` packs jobs",
+    "datasets/*/swarm/together": (
+        "leave it out: each run is a job of its own; Snakemake's `--group-components` packs jobs"
+    ),
     "datasets/*/training/*/decay_share": "leave it out: it was of the schedule `wsds`",
     "datasets/*/training/*/horizons": "leave it out, and train one run for each length",
     "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",

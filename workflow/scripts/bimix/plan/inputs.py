@@ -113,15 +113,6 @@ def reused_versions(dataset: Dataset) -> list[str]:
     return [f"{path} {digest_file(path)}" for path in dataset.reused_reports()]
 
 
-def reused_sentence(dataset: Dataset) -> str:
-    """A sentence that older runs join the fit."""
-    block = dataset.block["optimum"]
-    return (
-        f"{dataset.name}: {dataset.reused_runs()} older runs are reused: they join the fit to"
-        f" {block['group'].removesuffix(REUSED)} ({block['model']}) and are not trained again."
-    )
-
-
 def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
     """The tables and reports of a group's own runs, and the older tables joined to it."""
     model, own = dataset.block["optimum"]["model"], group.removesuffix(REUSED)

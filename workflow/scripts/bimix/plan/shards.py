@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,42 +112,6 @@ class Shards:
         chosen = self.by_name[shard]
         lengths = self.dataset.block["corpus"]["held_out_characters"]
         return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
-
-
-def growth(shards: Shards, planned: Collection[str]) -> list[str]:
-    """Sentences on the tokenizer and the runs in a call that tokenises the `planned` shards with an
-    existing tokenizer, because domains are new or text has changed; none for other calls.
-    """
-    folder, trains = Path(shards.dataset.folder), shards.of("train")
-    tokenised: dict[str, set[str]] = {}
-    for shard in trains:
-        if report := read_json(folder / "shards/train" / shard.name / "report.json", {}):
-            tokenised[shard.name] = {own["digest"] for own in report.get("raw", {}).values()}
-    there = {shard.domain for shard in trains if shard.name in tokenised} - {None}
-    new, changed = set(), set()
-    for shard in (one for one in trains if one.name in planned):
-        if shard.domain not in there:
-            new.add(shard.domain)
-        elif shard.name not in tokenised or not {*shards.versions(shard)} <= tokenised[shard.name]:
-            changed.add(shard.domain)
-    if not there or not (new or changed):
-        return []
-    news = {"domains are new": new, "text has changed": changed}
-    what = "; ".join(f"{how}: {', '.join(sorted(names))}" for how, names in news.items() if names)
-    said = [
-        f"{shards.dataset.name}: {what}. The tokenizer is kept (to make it again, delete {folder}/tokenizer.json):"
-        f" {len(planned)} shard{'s are' if len(planned) > 1 else ' is'} tokenised."
-    ]
-    keys = {f"train.{domain}" for domain in new}
-    paths = folder.glob("runs/*/*/run.json")
-    runs = sum(1 for path in paths if changed or not keys & read_json(path, {})["data"].keys())
-    if runs and "reuse" not in shards.dataset.block:
-        said.append(
-            f"Runs {'on the text before' if changed else 'without them'} ({runs}) are trained again where they are"
-            f" requested. To reuse them, first move {folder}/runs into another folder, as {folder}_before/runs, name that"
-            " under `reuse`, and request new mixtures: docs/reuse.md."
-        )
-    return said
 
 
 def held_by_hash(dataset: Dataset) -> bool:

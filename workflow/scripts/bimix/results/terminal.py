@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
@@ -31,8 +31,7 @@ NOISE = (
 
 class Lines(logging.Filter):
     """Lets through what a user reads, each record with its text in `record.shown`; `near` gives a
-    sentence on a file that no rule makes, `remarks` sentences on the machine, on
-    corpora that have new domains and on older runs, `took` what the jobs will take.
+    sentence on a file that no rule makes, `remarks` sentences on the machine.
     """
 
     def __init__(
@@ -40,10 +39,9 @@ class Lines(logging.Filter):
         dry: bool,
         near: Callable[[str], str],
         remarks: Callable[[], list[str]] = list,
-        took: Callable[[], str] = str,
     ) -> None:
         super().__init__()
-        self.dry, self.near, self.remarks, self.took = dry, near, remarks, took
+        self.dry, self.near, self.remarks = dry, near, remarks
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
@@ -81,8 +79,7 @@ class Lines(logging.Filter):
         self.total = jobs["total"]
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
         first = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")
-        took = self.took() if trainings else ""
-        text = "\n".join([f"{first}, {took}" if took else first, *self.remarks()])
+        text = "\n".join([first, *self.remarks()])
         return f"{text}\n\n{table}\nWith -p each job is listed, with its files and command." if self.dry else text
 
     def finish(self, number: int) -> str | None:
@@ -110,11 +107,6 @@ class Lines(logging.Filter):
         how = "STOPPED" if INTERRUPTED.search(said) else "FAILED"
         self.failed[job] = f"{how} {job}" + (f": {', '.join(logs)}" if logs else "") + (f"\n  {said}" if said else "")
         return self.failed[job]
-
-
-def names_cores(words: Iterable[str]) -> bool:
-    """Whether a call of Snakemake names its cores; a dry run that does not has one."""
-    return any(re.match("--cores|-[A-Za-z]*c", word) for word in words)
 
 
 def busy() -> list[str]:

@@ -38,12 +38,12 @@ class Prepared:
     remarks: list[str]
 
 
-def prepare(call: Call, config: dict | None = None) -> Prepared:
-    """The config of a call as all rules read it, of its files and command line, or in their place
-    the `config` that another Snakefile gives. Errors (InputError): all of its faults.
+def prepare(call: Call) -> Prepared:
+    """The config of a call as all rules read it, of its files and command line. Errors (InputError):
+    all of its faults.
     """
     defaults = read_layer(call.home / "workflow/defaults.yaml")
-    layers = [*map(read_layer, call.files), command_line_layer(call.command_line)] if config is None else [config]
+    layers = [*map(read_layer, call.files), command_line_layer(call.command_line)]
     own = functools.reduce(over, layers, {})
     run_of_files(own, call.files, call.given_files, call.command_line)
     config, taken = without_nulls(functools.reduce(over, layers, defaults) | {"run": own["run"]})
@@ -109,12 +109,12 @@ def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: 
     --configfile.
 
     Above these stands --config, below the folder's config.yaml, then the workflow's: in each a
-    `run`, else all of its datasets. Without files, as in a module, the config counts as one.
+    `run`, else all of its datasets.
     """
     if "run" in command_line:
         return
     split = len(files) - given
-    layers = [merged([path]) for path in files[:split]] + [merged(files[split:])] if files else [config]
+    layers = [merged([path]) for path in files[:split]] + [merged(files[split:])]
     for layer in reversed(layers):
         if "run" in layer:
             return
