@@ -33,7 +33,7 @@ from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
 GROUPS = ("compare", "swarm", GROUP)  # that other blocks than `groups` name
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
-STARTED = ("baseline", "uniform", "temperature", "se", "ce", "je")  # a search, with rules by hand
+STARTED = ("baseline", "se", "je", "ce", "vne", "uniform")  # the chain's five runs, and equal shares
 SAMPLED = 300  # documents of each domain, for its vectors
 FASTTEXT = {"vector_size": 300, "sg": 0, "epochs": 5, "alpha": 0.05, "window": 5, "negative": 5, "min_count": 5}
 FASTTEXT |= {"min_n": 3, "max_n": 3, "bucket": 10000, "seed": 1}  # as gensim names them
@@ -191,8 +191,7 @@ class _Text:
         optimum = block.setdefault("optimum", {})
         if "groups" not in block and not {"group", "models"} & optimum.keys():
             block.setdefault("search", {})
-        measures = ["se", "je", "ce", *(["vne"] if "vectors" in block else [])]
-        groups = block.setdefault("groups", {FITTED: [*measures, "baseline", "uniform"]})
+        groups = block.setdefault("groups", {FITTED: list(STARTED)})
         laws = [law for law in self.config["laws"]["optimise"] if LAWS[law].over_sizes or "models" not in optimum]
         found = [FOUND] if "search" in block else []
         block.setdefault("compare", {}).setdefault("mixtures", [*COMPARED, *laws, *found])

@@ -627,7 +627,7 @@ class Dataset(AnyDataset):
     stages: dict[OwnName, Stages] = key("Mixtures that change within a run ([stages](mixtures.md#stages)).", "none")
     groups: NoneEmpty[Group, Mixtures] = key(
         "Lists of mixtures; the proxy is trained on those of `optimum` and `held_out`.",
-        "`{candidates: [se, je, ce, baseline, uniform]}`, with `vne` where `vectors` stands",
+        "`{candidates: [baseline, se, je, ce, vne, uniform]}`",
     )
     models: Literal["auto"] = key("Models and steps are chosen ([ladder](costs.md)).", "`auto` without `training`")
     training: NoneEmpty[str, Training] = key("Recipes by model: the proxy first, the larger last.", "by the ladder")
