@@ -21,7 +21,6 @@ import export_mixture
 import fit_law
 import gather_losses
 import optimize_mixture
-import reuse_runs
 import run_trainer
 import summarize_results
 from bimix.mixtures.mixture import Mixture
@@ -241,37 +240,6 @@ def effect_growth(folder: Path) -> Made:
     return made(folder, ends, objective=asked)
 
 
-def reuse(folder: Path) -> Made:
-    """The law's runs are m0 to m2 and, of a corpus without papers, m3 to m5, which lack its loss
-    and are called otherwise.
-    """
-    (folder / "old").mkdir()
-    (folder / "results/made/reused").mkdir(parents=True)
-    ours = [name in ("m0", "m1", "m2") for name in shares()["mixture"]]
-    shares().filter(ours).write_parquet(folder / "mixtures.parquet")
-    proxies().filter(pl.col("mixture").is_in(["m0", "m1", "m2"])).write_parquet(folder / "losses.parquet")
-    of_old = {name: [one[0] / (one[0] + one[2]), one[2] / (one[0] + one[2])] for name, one in SHARES.items()}
-    rows = [
-        (name, domain, own)
-        for name in ("m3", "m4", "m5")
-        for domain, own in zip(("code", "web"), of_old[name], strict=True)
-    ]
-    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_parquet(folder / "old/mixtures.parquet")
-    ends = {
-        name: [level * share**-0.1 for level, share in zip((2.0, 2.8), of_old[name], strict=True)]
-        for name in ("m3", "m4", "m5")
-    }
-    losses = tidy(ends, ["code", "web"]).filter(pl.col("step") == STEP)
-    losses.write_parquet(folder / "old/losses.parquet")
-    source = json.dumps({name: str(folder / f"old/{name}.parquet") for name in ("losses", "mixtures")})
-    out = [str(folder / f"joined_{name}.parquet") for name in ("losses", "mixtures")]
-    words = ["--losses", f"{folder}/losses.parquet", "--mixtures", f"{folder}/mixtures.parquet", "--reuse", source]
-    words += ["--report", f"{folder}/results/made/reused/all.json"]
-    reuse_runs.main([*words, "--out-losses", out[0], "--out-mixtures", out[1]])
-    joined, mixtures = pl.read_parquet(out[0]), pl.read_parquet(out[1])
-    return made(folder, PLAIN_ENDS, proxies=joined, mixtures=mixtures, own_proxies="../../losses.parquet")
-
-
 def pools(folder: Path) -> Made:
     """Of code there are 1e6 tokens: the large run of 1e7 tokens on m2 reads it twice."""
     pool = {"code": 1e6, "papers": 1e9, "web": 1e9}
@@ -356,7 +324,6 @@ FEATURES = {
     "validation_only": validation_only,
     "objective": objective,
     "effect_growth": effect_growth,
-    "reuse": reuse,
     "pools": pools,
     "search": search,
     "observed": observed,
@@ -403,11 +370,6 @@ def sound(checked: int = 1, *unchecked: str) -> Callable[[object], None]:
             assert any(words in sentence for sentence in found.unchecked), found.unchecked
 
     return check
-
-
-def reused_checked(found) -> None:
-    sound()(found)
-    assert found.checked["files of reused runs"] == 2
 
 
 M2 = dict(zip(DOMAINS, SHARES["m2"], strict=True))
@@ -462,12 +424,6 @@ EXPECTED = {
     | {
         "summary": has("made: take transfer", "no loss more than 5 % above m0's: transfer held"),
         "comparison": rows(transfer={"broken": ""}, m1={"broken": "code 4.8 %, papers 4.8 %, web 4.8 %"}),
-    },
-    "reuse": USUAL
-    | {
-        "summary": has("made: take m2", "10.00 %"),
-        "comparison": rows(m2={"average_loss": 2.7}),
-        "verify": reused_checked,
     },
     "pools": USUAL
     | {

@@ -151,8 +151,11 @@ def test_seeds_and_metrics_stay_where_one_table_alone_has_them(tmp_path, capsys)
     pl.concat(twice).write_csv(flags[1])
     pl.DataFrame({"mixture": ["baseline"], "exam_error": [0.5]}).write_csv(tmp_path / "metrics.csv")
     out = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
-    take_observations.main([*flags, "--metrics", str(tmp_path / "metrics.csv"), "--reuse", json.dumps(source), "--names",
-        "--group-losses", out[0], "--group-mixtures", out[1]])  # fmt: skip
+    new = [str(tmp_path / f"new_{name}.parquet") for name in ("losses", "mixtures")]
+    flags += ["--metrics", str(tmp_path / "metrics.csv"), "--group-losses", new[0], "--group-mixtures", new[1]]
+    take_observations.main([*flags, "--names"])
+    flags = ["--losses", new[0], "--mixtures", new[1], "--reuse", json.dumps(source)]
+    reuse_runs.main([*flags, "--out-losses", out[0], "--out-mixtures", out[1]])
     found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
     assert found.metrics == ("exam_error",) and found.runs.tolist() == [2, 1]
 
@@ -269,16 +272,3 @@ def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp
     solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path / "solved")])
     page = capsys.readouterr().out
     assert "m10" in page and "(old)" not in page
-
-
-def test_observed_losses_take_reused_runs_into_the_group_of_all(tmp_path, capsys) -> None:
-    source = json.dumps({"folder": str(results(tmp_path / "old", OLD)), "map": {"code": "code", "web": "web"}})
-    out = [str(tmp_path / name) for name in ("l.parquet", "m.parquet")]
-    flags = [*pair(tmp_path, NEW), "--reuse", source, "--group-losses", out[0], "--group-mixtures", out[1]]
-    take_observations.main([*flags, "--names"])
-    assert set(read_table(out[1])["mixture"]) == {"baseline", "baseline (old)", "uniform (old)"}
-    take_observations.main([*flags, "--names", "baseline"])
-    assert set(read_table(out[1])["mixture"]) == {"baseline"}
-    old = str(results(tmp_path / "odd", {"a": ({"code": 0.5, "web": 0.5}, {"code": 33.0, "web": 3.0})}))
-    said = r"^the joined losses, row 4 \(mixture 'a \(odd\)', step 100, domain 'code'\): the loss is 33"
-    refused(said, take_observations.main, [*flags[:4], "--reuse", old, *flags[6:], "--names"])

@@ -1,7 +1,6 @@
 """What rules read, by their config; numbers and names of its tables."""
 
 import json
-import shutil
 
 import pytest
 from refusals import refused
@@ -15,8 +14,6 @@ from bimix.plan.inputs import (
     export_run,
     export_tokens,
     pool_tokens,
-    reused_tables,
-    reused_versions,
     token_table,
 )
 from bimix.tables import read_json, read_numbers, read_size
@@ -31,25 +28,6 @@ def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     assert token_table(Dataset(config, "seen")) == []
     config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
     assert token_table(Dataset(config, "seen")) == ["tokens.csv"]
-
-
-def test_all_tables_of_older_runs_are_inputs_of_what_joins_them(config: dict) -> None:
-    tables = {"losses": "old.csv", "mixtures": "shares.csv"}
-    config["datasets"]["seen"]["observations"]["reuse"] = ["results/before", tables, {"folder": "results/first"}]
-    assert reused_tables(Dataset(config, "seen")) == ["old.csv", "shares.csv"]
-
-
-def test_older_runs_in_folders_are_joined_again_where_their_reports_change(config: dict, tmp_path) -> None:
-    for name, sources in (("own", config["datasets"]["own"]), ("seen", config["datasets"]["seen"]["observations"])):
-        report = tmp_path / name / "runs/proxy/uniform/run.json"
-        report.parent.mkdir(parents=True)
-        report.write_text("{}")
-        sources["reuse"] = [str(tmp_path / name)]
-        (before,) = reused_versions(Dataset(config, name))
-        report.write_text("{ }")
-        assert reused_versions(Dataset(config, name)) != [before] and before.startswith(f"{report} ")
-        shutil.copytree(report.parent, report.parent.with_name("round1"))  # as after the end of a search
-        assert Dataset(config, name).reused_runs() == 1
 
 
 def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:

@@ -2,15 +2,14 @@
 
 import json
 import re
-import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
-from checkout import call, jobs, said
+from checkout import jobs, said
 from mini_dataset import mini_config, texts, write_checkout
 
-from bimix.results.verify import verify
+import reuse_runs
 
 RUNS = "results/mini/losses/slim/all.parquet", "results/mini/mixtures/groups/all.parquet"
 
@@ -23,7 +22,7 @@ def kept(folder: Path) -> dict[Path, tuple[bytes, int]]:
 
 
 @pytest.mark.slow
-def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, monkeypatch) -> None:
+def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) -> None:
     config = mini_config(4, 4, slim={})
     block = config["datasets"]["mini"]
     del block["tokenizer"]["train"]["vocabulary"], block["corpus"]["cut_characters"]  # they are chosen by the text
@@ -57,31 +56,22 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path, 
     block["mixture_files"] = {"third": "third.json"}
     (tmp_path / "third.json").write_text('{"kitchen": 0.3, "sea": 0.5, "wood": 0.2}')
     (tmp_path / "mini.yaml").write_text(json.dumps(config))
-    (results / "mini_before").mkdir()
-    (results / "mini/runs").rename(results / "mini_before/runs")
-    block["reuse"] = ["results/mini_before"]
-    (tmp_path / "mini.yaml").write_text(json.dumps(config))
-    law = "results/mini/laws/slim/transfer/all+reused/coefficients.json"
-    planned = said(tmp_path, law, "--configfile", "mini.yaml", "-n")
-    said(tmp_path, law, "--configfile", "mini.yaml")
+    said(tmp_path, *RUNS, "--configfile", "mini.yaml")
     assert kept(tmp_path) == before
-    assert "Nothing to be done" in said(tmp_path, law, "--configfile", "mini.yaml", "-n")
 
-    table = pl.read_parquet(results / "mini/losses/slim/all+reused.parquet")
-    assert set(table["mixture"]) == {"third", "plain (mini_before)"}
-    assert set(table.filter(mixture="plain (mini_before)")["domain"]) == {"kitchen", "sea"}
-    assert json.loads((tmp_path / law).read_text())["mixtures"] == ["third", "plain (mini_before)"]
-    monkeypatch.chdir(tmp_path)
-    found = verify(Path("results/mini"))
-    assert not found.faults and found.checked["files of reused runs"] == 1 and found.checked["laws fitted again"] == 1
-    losses = "results/mini_before/runs/slim/plain/losses.parquet"
-
-    report = Path(losses).with_name("run.json")  # of another run now
-    report.write_text(json.dumps(json.loads(report.read_text()) | {"seed": 7}))
-    assert {"reuse_losses", "reuse_mixtures", "fit_law"} <= jobs(
-        said(tmp_path, law, "--configfile", "mini.yaml", "-n")
-    ).keys()
-    shutil.rmtree(results / "mini_before/runs")
-    assert any("1 files of mini_before are not there" in one for one in verify(Path("results/mini")).unchecked)
-    refused = call(tmp_path, "--configfile", "mini.yaml", "-n")
-    assert refused.returncode and "results/mini_before has no finished run of slim" in refused.stdout + refused.stderr
+    joined = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
+    older = str(results / "mini/runs")  # the run on the text before lies there as well
+    (tmp_path / "before/runs/slim").mkdir(parents=True)
+    Path(older, "slim/plain").rename(tmp_path / "before/runs/slim/plain")
+    flags = [
+        "--losses",
+        str(tmp_path / RUNS[0]),
+        "--mixtures",
+        str(tmp_path / RUNS[1]),
+        "--reuse",
+        str(tmp_path / "before"),
+    ]
+    reuse_runs.main([*flags, "--out-losses", joined[0], "--out-mixtures", joined[1]])
+    table = pl.read_parquet(joined[0])
+    assert set(table["mixture"]) == {"third", "plain (before)"}
+    assert set(table.filter(mixture="plain (before)")["domain"]) == {"kitchen", "sea"}

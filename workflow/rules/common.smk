@@ -11,7 +11,7 @@ from bimix.errors import InputError
 from bimix.mixtures.names import RIVALS, published_table, rounds
 from bimix.plan import budget, inputs, sources
 from bimix.settings.models import LAUNCHED
-from bimix.plan.dataset import Dataset, joined_groups, joined_models
+from bimix.plan.dataset import Dataset, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.corpus.files import missing_sentence
 from bimix.plan.shards import Shards, digest, file_version, held_out_length, missing, open_shards, reading
@@ -188,8 +188,6 @@ LAUNCH = {"runtime": 0} | {name: entry(f"models/{{model}}/launch/{name}", *usual
 GPUS = planned(
     lambda config, model: config["models"][model]["launch"]["gpus"] * config["models"][model]["launch"]["nodes"]
 )
-# Groups of runs that are gathered one by one.
-GATHERED = names_under("groups", but=joined_groups(config))
 # The text that every training reads, and the flags that all trainings here have.
 TOKENS = {
     "train": "results/{dataset}/tokens/train.parquet",

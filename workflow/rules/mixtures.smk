@@ -124,7 +124,6 @@ rule gather_mixtures:
         "results/{dataset}/logs/gather_mixtures/{group}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
-        group=GATHERED,
     conda:
         "../../envs/analysis.yaml"
     params:

@@ -11,8 +11,7 @@ rule take_observations:
         losses=setting("observations/losses"),
         mixtures=setting("observations/mixtures"),
         metrics=setting("observations/metrics", default=[]),
-        reused=planned(inputs.reused_tables),
-        code=script("take_observations", "observations/metrics", "observations/reuse"),
+        code=script("take_observations", "observations/metrics"),
     output:
         losses="results/{dataset}/losses/observed/{group}.parquet",
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
@@ -25,8 +24,6 @@ rule take_observations:
     params:
         names=setting("groups/{group}"),
         lower=setting("observations/lower_is_better", default=[]),
-        reuse=planned(inputs.reused),
-        version=planned(lambda dataset: digest(inputs.reused_versions(dataset))),
     shell:
         RUN + r"""take_observations.py \
             --losses {input.losses:q} \
@@ -34,7 +31,6 @@ rule take_observations:
             --metrics {input.metrics:q} \
             --names {params.names:q} \
             --lower-is-better {params.lower:q} \
-            --reuse {params.reuse:q} \
             --group-losses {output.losses:q} \
             --group-mixtures {output.mixtures:q} \
             2>{log:q}

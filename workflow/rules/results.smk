@@ -88,7 +88,6 @@ rule summarize_results:
             --search {input.search:q} \
             --entropy {input.entropy:q} \
             --validation {input.validation:q} \
-            --reused {input.reused:q} \
             --out {output.text:q} \
             --details {output.details:q} \
             --page {output.page:q} \

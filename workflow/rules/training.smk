@@ -1,9 +1,6 @@
 # Training: one run for each mixture of a group.
 #   tokens/*.parquet, mixtures/{mixture}.json -> runs/{model}/{run}/
 #       -> losses/{model}/{group}.parquet
-#   losses/{model}/{group}.parquet, mixtures/groups/{group}.parquet, runs of `reuse`
-#       -> losses/{model}/{group}+reused.parquet, mixtures/groups/{group}+reused.parquet,
-#          reused/{group}+reused.json
 #   losses/{model}/{group}.parquet -> tables/comparison.csv, figures/perplexity_{model}_{group}.svg
 # The optimised mixture is trained on like any other. Scripts are no inputs of a run: a week of
 # GPUs is never thrown away because a comment changed. What a run must be repeated for is in
@@ -67,7 +64,6 @@ rule gather_losses:
         "results/{dataset}/logs/gather_losses/{model}/{group}.log",
     wildcard_constraints:
         dataset=datasets_with("corpus"),
-        group=GATHERED,
         model=one_of(config["models"]),
     conda:
         "../../envs/analysis.yaml"
@@ -82,51 +78,6 @@ rule gather_losses:
             --out {output.table:q} \
             2>{log:q}
         """
-
-
-rule reuse_losses:
-    """The losses of a group's runs with those of runs on older corpora, which join the fit."""
-    input:
-        unpack(planned(inputs.joined)),
-    output:
-        table="results/{dataset}/losses/{model}/{group}.parquet",
-    log:
-        "results/{dataset}/logs/reuse_losses/{model}/{group}.log",
-    wildcard_constraints:
-        dataset=datasets_with("reuse"),
-        group=one_of(joined_groups(config)),
-        model=one_of({one.block["optimum"]["model"] for one in DATASETS.values() if "reuse" in one.block}),
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        sources=planned(inputs.reused),
-        version=planned(lambda dataset: digest(inputs.reused_versions(dataset))),
-        model=setting("optimum/model"),
-        table="losses",
-        report=(),
-    shell:
-        RUN + r"""reuse_runs.py \
-            --losses {input.losses:q} \
-            --mixtures {input.mixtures:q} \
-            --runs {input.runs:q} \
-            --reuse {params.sources:q} \
-            --model {params.model:q} \
-            --out-{params.table} {output.table:q} \
-            --report {params.report:q} \
-            2>{log:q}
-        """
-
-
-use rule reuse_losses as reuse_mixtures with:
-    # their mixtures, and what was reused; of the one model that laws are fitted to
-    output:
-        table="results/{dataset}/mixtures/groups/{group}.parquet",
-        report="results/{dataset}/reused/{group}.json",
-    log:
-        "results/{dataset}/logs/reuse_mixtures/{group}.log",
-    params:
-        table="mixtures",
-        report="results/{dataset}/reused/{group}.json",
 
 
 rule export_model:

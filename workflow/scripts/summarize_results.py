@@ -62,7 +62,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")
     parser.add_argument("--search", type=Path, nargs="?", help="answer.txt of a search by rounds, if there was one")
-    parser.add_argument("--reused", type=Path, nargs="?", help="report of older runs that joined the fit, if there are")
     parser.add_argument("--tables", type=Path, nargs="*", default=[], help="to be listed; Tables 2 and 3 are read")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="likewise")
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
@@ -200,7 +199,6 @@ def read(options: argparse.Namespace) -> Result:
         run_tokens=run_tokens,
         max_epochs=options.max_epochs,
         made=[*options.tables, *options.figures],
-        reused=read_json(options.reused)["remarks"] if options.reused else (),
         details=options.details,
         text=remarks(options, target.criterion.weights),
     )

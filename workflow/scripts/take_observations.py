@@ -15,7 +15,6 @@ from bimix.laws.table import is_optimum
 from bimix.observations.flags import add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
-from bimix.observations.reuse import Pair, join, read_source
 from bimix.observations.tables import ROW, read_mixtures
 from bimix.outputs import write_table
 
@@ -28,7 +27,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--names", nargs="*", required=True, help="mixtures to take; none: all but what laws proposed")
     parser.add_argument("--group-losses", type=Path, required=True, help="parquet to write")
     parser.add_argument("--group-mixtures", type=Path, required=True, help="parquet to write")
-    parser.add_argument("--reuse", nargs="*", default=[], help="runs of older corpora, as of reuse_runs.py")
     add_lower(parser)
     options = parser.parse_args(argv)
     mixtures = read_mixtures(options.mixtures)
@@ -38,11 +36,6 @@ def main(argv: list[str] | None = None) -> None:
             print(remark, file=sys.stderr)
     losses, mixtures = losses.table, mixtures.table
     files = (str(options.losses), str(options.mixtures))
-    if options.reuse and not options.names:
-        own = Pair("new", losses.drop(ROW), mixtures.drop(ROW))
-        losses, mixtures, said = join(own, [read_source(one, None) for one in options.reuse], {})
-        print(*said, sep="\n", file=sys.stderr)
-        files = ("the joined losses", "the joined mixtures")
     observed = observations(losses, mixtures, files)
     known = observed.mixtures
     for remark in observed.remarks:

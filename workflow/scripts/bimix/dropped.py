@@ -20,11 +20,17 @@ KEYS: dict[str, str] = {
     "datasets/*/observations/costs": (
         "leave it out: of runs trained elsewhere it is not known what a mixture was found from"
     ),
+    "datasets/*/observations/reuse": (
+        "join older runs by `bimix reuse`, and name the joined tables as `losses` and `mixtures`"
+    ),
     "datasets/*/optimum/objective/carry": "name one number as `effect_growth`",
     "datasets/*/optimum/objective/confidence": "take it away: half of the law's 90 % error is the margin",
     "datasets/*/optimum/objective/marginals": "bound the shares by `lower` and `upper`",
     "datasets/*/optimum/pareto": "call `bimix optimise` twice, with two `weights`",
     "datasets/*/optimum/stage": "a law reads one mixture of each run; put an optimum into `stages` as it is",
+    "datasets/*/reuse": (
+        "join older runs by `bimix reuse`, and name the joined tables under `observations` or give them to `bimix next`"
+    ),
     "datasets/*/swarm/together": (
         "leave it out: each run is a job of its own; Snakemake's `--group-components` packs jobs"
     ),

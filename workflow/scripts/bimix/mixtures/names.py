@@ -24,7 +24,6 @@ EPOCHS, RIVALS = [2, 4, 8, 12, 16], [4, 8]  # that lists may name, and those tha
 ROUND = re.compile(r"round([1-9]\d*)(?:_([2-9]))?")
 FOUND = "found"  # the answer of a search by rounds
 GROUP = "search"
-REUSED = "+reused"  # ends the name of a group that older runs are joined to: no user's has a plus
 LEAST_FLOPS = 10**6  # of a budget: a smaller number counts runs
 
 # Ranks by the cost of finding a mixture; among ties the cheapest is recommended. Token shares,

@@ -7,12 +7,10 @@ import functools
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, OPTIMUM, is_optimum, one_size
-from bimix.mixtures.names import REUSED, SOURCES, MixtureNames, Source, observed_rank, wanted_rule
+from bimix.mixtures.names import SOURCES, MixtureNames, Source, observed_rank, wanted_rule
 from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, taken
 from bimix.training.recipe import evaluations
 
@@ -73,26 +71,9 @@ class Dataset(MixtureNames):
         found = self.block.get("observations", {}).get(table)
         return [] if found is None else [found]
 
-    @property
-    def reuse(self) -> list[str | dict]:
-        """The sources of older runs under `reuse`, if any."""
-        return self.block.get("observations", self.block).get("reuse", [])
-
-    def reused_reports(self) -> list[Path]:
-        """The reports of finished runs under `reuse`; with a corpus only of the fitted model."""
-        pattern = f"runs/{'*' if self.observed else self.block['optimum']['model']}/*/run.json"
-        folders = [one if isinstance(one, str) else one.get("folder") for one in self.reuse]
-        return [path for folder in filter(None, folders) for path in sorted(Path(folder).glob(pattern))]
-
-    def reused_runs(self) -> int:
-        """The number of older runs in the fit; a round after the end of its search is none."""
-        tables = [one["losses"] for one in self.reuse if "losses" in one and not isinstance(one, str)]
-        reports = {digest_file(path) for path in self.reused_reports()}
-        return len(reports) + sum(len({row[0] for row in observed_rows(path)}) for path in tables)
-
     def before(self, round: str) -> str:
-        """The group of runs, with older ones, from which a round of a search is proposed."""
-        return f"search_{int(round) - 1}{REUSED if 'reuse' in self.block else ''}"
+        """The group of runs from which a round of a search is proposed."""
+        return f"search_{int(round) - 1}"
 
     def losses(self, run: Run) -> str:
         """The losses of a run."""
@@ -173,7 +154,7 @@ class Dataset(MixtureNames):
         if len(self.proxies) > 1:
             return len(self.groups[group]), 1
         recipe = self.swarm_recipe if group == "swarm" else self.block["training"][self.proxies[0]]
-        return len(self.groups[group]) + self.reused_runs(), len(evaluations(recipe))
+        return len(self.groups[group]), len(evaluations(recipe))
 
     @property
     def has_intervals(self) -> bool:
@@ -238,7 +219,7 @@ class Dataset(MixtureNames):
         if best == "best":
             model = self.proxies[-1]  # the largest says most of a larger one
             step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
-            return model, optimum["group"].removesuffix(REUSED), step
+            return model, optimum["group"], step
         if swarm is None:
             raise self.fault("", f"{best!r} needs a block `swarm` in the dataset.")
         return swarm["model"], "swarm", swarm["step"]
@@ -247,11 +228,6 @@ class Dataset(MixtureNames):
 def joined_models(config: Mapping) -> list[str]:
     """Names in paths for joined models of several sizes."""
     return sorted({block["optimum"]["model"] for block in config["datasets"].values() if "models" in block["optimum"]})
-
-
-def joined_groups(config: Mapping) -> list[str]:
-    """Names of the groups with older runs."""
-    return sorted({name for block in config["datasets"].values() for name in block["groups"] if name.endswith(REUSED)})
 
 
 def observed_rows(path: str) -> frozenset[tuple]:

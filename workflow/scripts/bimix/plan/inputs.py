@@ -3,9 +3,8 @@
 import json
 from collections.abc import Iterable
 
-from bimix.digests import digest_file
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.mixtures.names import BEST, REUSED, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, round_of, wanted_rule
+from bimix.mixtures.names import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, round_of, wanted_rule
 from bimix.plan.dataset import Dataset, observed_rows
 
 
@@ -92,36 +91,6 @@ def proposed_in(dataset: Dataset, own: str) -> str:
 def round_reports(dataset: Dataset, model: str, numbers: Iterable[int]) -> list[str]:
     """The reports of the rounds of a search."""
     return [f"{dataset.folder}/search/{model}/{number}/report.json" for number in numbers]
-
-
-# Older runs
-
-
-def reused(dataset: Dataset) -> list[str]:
-    """The sources of older runs, for --reuse."""
-    return [one if isinstance(one, str) else json.dumps(one) for one in dataset.reuse]
-
-
-def reused_tables(dataset: Dataset) -> list[str]:
-    """Their tables. Runs in a folder are no inputs, so that none of them is made again."""
-    given = [one for one in dataset.reuse if not isinstance(one, str)]
-    return [one[key] for one in given for key in ("losses", "mixtures") if key in one]
-
-
-def reused_versions(dataset: Dataset) -> list[str]:
-    """Reports of older runs and their digests, so that a change joins the runs again."""
-    return [f"{path} {digest_file(path)}" for path in dataset.reused_reports()]
-
-
-def joined(dataset: Dataset, group: str) -> dict[str, list[str]]:
-    """The tables and reports of a group's own runs, and the older tables joined to it."""
-    model, own = dataset.block["optimum"]["model"], group.removesuffix(REUSED)
-    return {
-        "losses": [f"{dataset.folder}/losses/{model}/{own}.parquet"],
-        "mixtures": [dataset.mixture_table(own)],
-        "runs": [f"{dataset.folder}/runs/{model}/{run.name}/run.json" for run in dataset.runs(own, model)],
-        "reused": reused_tables(dataset),
-    }
 
 
 # Laws and optima

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from itertools import chain
 
 from bimix.corpus.files import missing_sentence
-from bimix.mixtures.names import REUSED, known_names
+from bimix.mixtures.names import known_names
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     answer_prior,
@@ -32,7 +32,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     block, laws, folder = dataset.block, dataset.optimised_laws, dataset.folder
     model, group, held_out = block["optimum"]["model"], block["optimum"]["group"], block["held_out"]
     groups = dict.fromkeys([group, *held_out])
-    own = group.removesuffix(REUSED)  # older runs may lack losses, and are averaged with no others
 
     def fits(name: str, of: Iterable[str]) -> list[str]:
         return [f"{folder}/laws/{model}/{law}/{group}/{name}" for law in of]
@@ -45,13 +44,13 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
     several = block["optimum"].get("models", [])
     compared = not (several or dataset.observes_sizes)  # scores, steps and shares are of one size
     resampled = dataset.resampled_laws if dataset.has_intervals else []
-    learning = compared and own == group and runs >= LEARNED
+    learning = compared and runs >= LEARNED
     has_corpus, answers, search = "corpus" in block, "downstream" in block, "search" in block
     scores = [] if several else ["extrapolation", *(["generalization"] if held_out else [])]
     tables = [*scores, "comparison"]
     tables += ["laws", "complexity"] if compared else []
     tables += ["downstream"] if answers else []
-    large, proxies = laws if large_runs(dataset) else [], [] if several else dict.fromkeys([own, *held_out])
+    large, proxies = laws if large_runs(dataset) else [], [] if several else dict.fromkeys([group, *held_out])
     # a fitted group's figure has the held-out ones too, of which a law over sizes has no runs
     fitted = (several or [model]) if compared or (several and not held_out) else []
 
@@ -75,7 +74,6 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
         "intervals": fits("intervals.csv", resampled),
         "answers": listed("downstream"),
         "search": [f"{folder}/search/{model}/answer.txt"] if search else [],
-        "reused": [f"{folder}/reused/{group}.json"] if own != group else [],
         "further": [
             *(f"{folder}/tables/{name}.html" for name in tables),
             *([dataset.mixture("found")] if search else []),
@@ -91,7 +89,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *figures("sizes", large),
             *drawn("rounds", there=search),
             *drawn(f"learning_{model}_{group}", there=learning),
-            *drawn(*(f"perplexity_{one}_{own}" for one in fitted)),
+            *drawn(*(f"perplexity_{one}_{group}" for one in fitted)),
             *drawn(f"perplexity_{dataset.large}_compare"),
             *drawn("downstream", "downstream_tasks", there=answers),
         ],

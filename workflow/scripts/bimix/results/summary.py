@@ -27,8 +27,8 @@ class Result:
     mixture that each found, `trusted` that of the law with the least error; `shares` of all
     mixtures; `promises` of the laws; `tables`: intervals and, where they are there, laws and
     downstream, and all that were `made`. `ran`: all runs; `hand`: rules by hand. `tokens` there are
-    of each domain, and of the run that epochs are counted for, by law. `reused`: what is said of
-    older runs that joined the fit, `text` of the text behind the losses.
+    of each domain, and of the run that epochs are counted for, by law. `text`: what is said of the
+    text behind the losses.
     """
 
     page: Headline
@@ -48,7 +48,6 @@ class Result:
     run_tokens: Mapping[str, float | None]
     max_epochs: float | None
     made: Sequence[Path]
-    reused: Sequence[str]
     details: Path
     text: Sequence[str] = ()
 
@@ -94,11 +93,9 @@ def details(result: Result) -> list[str]:
     lines = [f"{result.page.dataset}: details of the summary", "=" * WIDTH]
     if "laws" in result.tables:
         lines += ["", "The laws on the same rows", "", *sections.laws(result.tables["laws"])]
-    for heading, said in (
-        ("The text behind the losses", result.text),
-        ("Older runs that joined the fit", result.reused),
-    ):
-        lines += ["", heading, "", *(line for one in said for line in paragraph(one, "  ", "    "))] if said else []
+    if result.text:
+        lines += ["", "The text behind the losses", ""]
+        lines += [line for one in result.text for line in paragraph(one, "  ", "    ")]
     for name, law in result.laws.items():
         lines += ["", f"Mixture optimised with the law {law['law']}, for step {result.step:,} of {model_name(read_at)}"]
         lines += [*result.remarks(law), *optimum_lines(result, name, law)]

@@ -51,7 +51,6 @@ OF_TEXT: tuple[Check, ...] = (
     (mixtures.check_swarm_step, "swarm /training training"),
     (mixtures.check_fit, "optimum/step optimum/model optimum/group /laws/optimise ?training ?groups ?domains ?swarm"),
     (mixtures.check_found_before, "optimum/group /laws/optimise ?groups compare ?stages ?swarm"),
-    (mixtures.check_reuse, "reuse optimum"),
     (mixtures.check_sizes, "optimum/models optimum ?groups ?compare ?training /models"),
     (mixtures.check_sized_laws, "optimum/models /laws/optimise"),
 )
@@ -67,7 +66,6 @@ APART = (
     ("optimum/model", "optimum/models", "both name what the laws are fitted to"),
     ("optimum/step", "optimum/models", "a law over sizes predicts the end of the run of `for`"),
     ("simulate_epochs", "optimum/models", "each model would have pools of its own, and the law reads one of a domain"),
-    ("optimum/models", "reuse", "older runs join the fit of one model"),
     ("optimum/weights", "optimum/objective/weights optimum/objective/families", "the objective has weights of its own"),
 )
 
@@ -190,7 +188,7 @@ def references(scope: Scope) -> Iterator[Row]:
     yield "model", scope.names("/models"), "`models` has", "training/{}", "/models"
     yield "recipe", scope.names("/training"), "`training` has", OF_RECIPES, "/training"
     yield "domain", answering, "there are", "optimum/weights/{}", "domains"
-    bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{} reuse/*/map/* reuse/*/map/*/{}"
+    bounds = "optimum/lower/{} optimum/upper/{} domain_groups/{}"
     yield "domain", scope.trained, "there are", bounds, "domains"
     yield "loss of", answering, "there are", "optimum/objective/families/*/*", "domains"
     weighted = "optimum/objective/weights/{}"

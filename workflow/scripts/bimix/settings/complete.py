@@ -14,7 +14,6 @@ from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.mixtures.names import (
     FOUND,
     GROUP,
-    REUSED,
     REWEIGHTING,
     RIVALS,
     MixtureNames,
@@ -354,9 +353,6 @@ def _expand(config: dict, name: str) -> None:
             block["reweighting"] = block["reweighting"] | {method: whole}
     if block.get("simulate_epochs"):
         _match_epochs(block)
-    if "reuse" in block:  # rounds of a search are proposed by older runs, too
-        groups |= {one + REUSED: groups[one] for one in (optimum["group"], *groups_of(block))}
-        optimum["group"] += REUSED
 
 
 def _match_epochs(block: dict) -> None:

@@ -5,7 +5,6 @@ of the runs that laws are fitted to, and of tables of losses measured elsewhere.
 import contextlib
 import math
 import re
-from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
@@ -202,7 +201,7 @@ def check_fit(scope: Scope) -> Faults:
         recipe |= scope.own["swarm"].get("training", {})
     yield from step_faults(scope, evaluations(recipe))
     names = scope.group(optimum.group) if scope.sound("groups", "domains") else None
-    if names is not None and not scope.block.reuse:  # how many runs join is counted by the job
+    if names is not None:
         yield from run_faults(scope, len(names), len(scope.block.domains))
 
 
@@ -217,23 +216,6 @@ def check_found_before(scope: Scope) -> Faults:
             if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):
                 sentence = f"{name} is found by runs, and laws are fitted to the group {group}: take it out, or fit"
                 yield (*key, number), f"{sentence} them to another group."
-
-
-def check_reuse(scope: Scope) -> Faults:
-    """Older runs that cannot join the fit, and folders that have none of the fitted model."""
-    model = scope.block.optimum.model
-    if scope.block.optimum.group == "swarm":
-        yield "optimum/group", "older runs join a group under `groups`: name one."
-    for number, one in enumerate(scope.block.reuse):
-        key, given = ("reuse", number), one if isinstance(one, str) else one.folder
-        if given and Path(given).resolve() == Path("results", scope.name).resolve():
-            yield key, f"{given} is this dataset's own folder: its runs would count twice; see docs/reuse.md."
-        elif scope.wanted and given and not any(Path(given).glob(f"runs/{model}/*/run.json")):
-            yield key, f"{given} has no finished run of {model} (runs/{model}/*/run.json)."
-        tables = [] if isinstance(one, str) else [path for path in (one.losses, one.mixtures) if path]
-        yield from ((key, fault) for path in tables if scope.wanted and (fault := file_fault(path)))
-        if not given and len(tables) < 2:
-            yield key, "name a folder of results, or losses and mixtures."
 
 
 def step_faults(scope: Scope, measured: list[int]) -> Faults:

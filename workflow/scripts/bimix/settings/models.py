@@ -142,7 +142,6 @@ OF_SHAPE = "must be set with `shape`"
 COLUMNS = ("domain", "loss", "step")  # of the losses that a command leaves
 NO_WEIGHT = "all weights are 0: one at least must be above 0."
 SUM_TOLERANCE = 1e-9
-OLDER = "Runs of older corpora that join {} ([reuse](reuse.md)): folders of results, or tables."
 Count = Annotated[int, Field(ge=1)]
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
@@ -602,16 +601,6 @@ class AnyDataset(Block):
     export: Export = key("Files and run of [exports](export.md).", "the dataset's own files, if it has text")
 
 
-class Reused(Block):
-    folder: File = key("A folder of results; or losses and mixtures:", "none")
-    losses: Table = key("Mixture, step, domain, loss in nats a token.", "none")
-    mixtures: Table = key("Mixture, domain, proportion.", "none")
-    map: dict[Domain, either(scalar=Domain, object=Numbers)] = key("{old domain: new or shares}.", "the same names")
-
-
-Reuse = Filled[either(scalar=File, object=Reused)]
-
-
 class Dataset(AnyDataset):
     NEEDED = "domains corpus tokenizer sequence_length groups training optimum held_out compare"
     domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
@@ -635,7 +624,6 @@ class Dataset(AnyDataset):
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
         "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
     )
-    reuse: Reuse = key(OLDER.format("the fit of the group under `optimum` and the rounds of a search"), "none")
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
         "Seeds of further runs of each mixture.", "none", "lists of seeds by model, as {target: [2, 3]}"
@@ -654,7 +642,6 @@ class Observations(Block):
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
     cross_entropy: Table = key("Domain, under, nats: the [prior](transfer.md#a-prior-from-text) of `transfer`.", "none")
     lower_is_better: Unique[Domain] = key("Metrics of which less is better, by any name.", "none", "a list of metrics")
-    reuse: Reuse = key(OLDER.format("every group of `all`"), "none")
 
 
 class Observed(AnyDataset):
