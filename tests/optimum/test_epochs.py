@@ -11,6 +11,8 @@ from laws.known import bivariate, mixtures, observe, write_tables
 import fit_law
 import optimize_mixture
 from bimix.laws import fitted as laws
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best
 from bimix.optimum.report import epochs_sentence, further_epochs
 from bimix.tables import read_json
 
@@ -42,6 +44,16 @@ def test_epochs_beyond_those_of_the_fitted_runs_are_found(law: str) -> None:
     for pools, tokens in ((None, TOKENS), (POOLS, None)):
         assert further_epochs(fitted, shares, pools, tokens) == {}
     assert epochs_sentence({}) == ""
+
+
+@pytest.mark.parametrize("run_tokens", [1e12, 1e15, 1e18])
+def test_an_optimum_is_found_where_a_run_reads_all_pools_very_often(run_tokens: float) -> None:
+    fitted = laws.fit("transfer", replace(runs(), pools=None))
+    at = laws.at_run(fitted, tokens=run_tokens, pools=POOLS)
+    found = best(at, STEP, Objective(), np.zeros(3), np.ones(3))
+    assert found.shares.sum() == pytest.approx(1, abs=1e-12) and found.gap < 1e-6 * found.value
+    others = laws.predict(at, mixtures(1, 200, 3), [STEP])[:, 0].mean(axis=1)
+    assert found.value <= others.min() * (1 + 1e-9)
 
 
 def test_the_report_and_standard_error_say_it(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -112,7 +112,7 @@ def test_the_numbers_are_those_of_one_dense_system_and_the_memory_is_that_of_a_d
     assert peak < 12 * 40 * 100 * 45 * 8  # a dense Jacobian alone has 40 such blocks
 
 
-def test_gradient_hessian_and_the_one_optimum(tmp_path):
+def test_gradient_convexity_and_the_one_optimum(tmp_path):
     flags = write_runs(repeated_runs(), DOMAINS, tmp_path / "l.csv", tmp_path / "m.csv")
     fitted = laws.fit("transfer", read_observations(flags[1], flags[3]))
     pools = dict(zip(DOMAINS, (2e7, 1e10, 1e10, 5e7), strict=True))
@@ -120,13 +120,13 @@ def test_gradient_hessian_and_the_one_optimum(tmp_path):
     step, target = at["steps"][0], np.array([1.0, 2.0, 0.0, 1.0])
     function = laws.LAWS["transfer"].code.objective(at, step, target)
     for r in mixtures(6, 10, 4):
-        value, gradient, hessian = function(r)
+        value, gradient = function(r)
         assert value == pytest.approx(float(laws.predict(at, r[None], [step])[0, 0] @ target))
         for j, move in enumerate(1e-6 * np.eye(4)):
             up, down = function(r + move), function(r - move)
             assert gradient[j] == pytest.approx((up[0] - down[0]) / 2e-6, rel=1e-5, abs=1e-6)
-            assert np.allclose(hessian[j], (up[1] - down[1]) / 2e-6, rtol=1e-3, atol=1e-3)
-        assert np.linalg.eigvalsh(hessian).min() > -1e-9 * np.abs(hessian).max()
+        for other in mixtures(9, 20, 4):
+            assert (gradient - function(other)[1]) @ (r - other) > 0
     weights = dict(zip(DOMAINS, target, strict=True))
     best = optimum(at, step, weights, np.zeros(4), np.ones(4))
     near = best + 0.01 * (mixtures(7, 500, 4) - best)

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
 from bimix.optimum.optimum import optimum
-from bimix.optimum.solve import minimum
+from bimix.optimum.solve import solve, without_parts
 from bimix.transfer import choice, factor, mixing, refits
 from bimix.transfer.factor import read
 from bimix.transfer.signed import signed
@@ -163,7 +163,7 @@ def test_log_losses_are_convex_and_the_optimum_is_that_of_scipy(sign):
     step, lower, upper = int(STEPS[-1]), np.full(4, 0.01), np.full(4, 0.7)
     best = optimum(fitted, step, None, lower, upper)
     at = transfer.objective(fitted, step, np.ones(5))
-    value, gradient, _ = at(best)
+    value, gradient = at(best)
     assert value == pytest.approx(laws.predict(fitted, best[None], [step]).sum())
     free = (best > lower + 1e-6) & (best < upper - 1e-6)
     level = gradient[free].mean()
@@ -180,7 +180,7 @@ def test_log_losses_are_convex_and_the_optimum_is_that_of_scipy(sign):
         assert value <= other.fun + 1e-7 * value
 
 
-def test_gradient_and_hessian_of_a_run_that_repeats_text():
+def test_the_gradient_of_a_run_that_repeats_text():
     """With an exponent and pools: t acts on shares, the sum on those that count."""
     fitted = with_t(
         laws.fit("transfer", observe(hurting(7)[0], mixtures(7, 10, 4), STEPS)),
@@ -189,13 +189,14 @@ def test_gradient_and_hessian_of_a_run_that_repeats_text():
     fitted = laws.at_run(fitted, tokens=1e9, pools={"d00": 1e8, "d02": 2e8})
     at = transfer.objective(fitted, int(STEPS[-1]), np.arange(1.0, 6))
     r = np.array([0.4, 0.1, 0.35, 0.15])
-    value, gradient, hessian = at(r)
+    value, gradient = at(r)
     assert value == pytest.approx(laws.predict(fitted, r[None], STEPS[-1:])[0, 0] @ np.arange(1.0, 6))
     step = 1e-5 * np.eye(4)
     assert np.allclose(gradient, [(at(r + one)[0] - at(r - one)[0]) / 2e-5 for one in step], rtol=1e-5)
-    assert np.allclose(hessian, [(at(r + one)[1] - at(r - one)[1]) / 2e-5 for one in step], rtol=1e-4, atol=1e-5)
-    assert np.linalg.eigvalsh(hessian).min() > -1e-9
-    assert np.isfinite(minimum(at, np.zeros(4), np.ones(4))).all()
+    for other in mixtures(8, 20, 4):
+        assert (gradient - at(other)[1]) @ (r - other) > 0
+    found = solve(without_parts(at), np.zeros(4), np.ones(4))
+    assert found.gap < 1e-6 * found.value < 1e-6 * value
 
 
 def test_t_passes_through_the_json_and_a_file_without_it_has_none():

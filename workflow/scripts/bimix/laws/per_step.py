@@ -6,7 +6,7 @@ The module of such a law has:
         for JSON; begin: those of an earlier fit, whose choices are kept, or None
     predict_step(numbers, domains, shares (n, m)) -> losses (n,)
     slope_step(numbers, domains) -> function of shares (m,) that gives the loss, but for a constant,
-        its gradient (m,) and, of a convex law, its Hessian (m, m)
+        and its gradient (m,)
     count_step(numbers) -> how many there are
 """
 
@@ -66,7 +66,7 @@ class PerStep:
         return losses
 
     def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
-        """r (m,) -> value, gradient, if convex Hessian of the loss weighted by `target` (d,)."""
+        """r (m,) -> value and gradient of the loss weighted by `target` (d,)."""
         coefficients, domains = fitted["coefficients"], fitted["domains"]
         parts = [
             (weight, self.module.slope_step(_at_step(name, values, step), domains))

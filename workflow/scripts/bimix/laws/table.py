@@ -29,7 +29,7 @@ class Law:
     # d loss domains, n steps: one loss domain at one step, all at one step, all at all steps.
     letters: tuple[str, str, str]
     # The method for its optimum. `power_sum`: `objective` gives factors (m,) and exponents (m,).
-    # `convex`: a function of proportions (m,) with value, gradient (m,) and Hessian (m, m).
+    # `convex`: a function of proportions (m,) with value and gradient (m,).
     # `simulated` by draws around the token shares: no objective.
     optimum: str
     # The least number of mixtures, by the number m of training domains: with fewer, losses do not

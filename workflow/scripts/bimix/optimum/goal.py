@@ -66,13 +66,8 @@ class Goal:
 
     def at(self, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Losses (d,) of a convex law at a mixture (m,), and their gradients (d, m)."""
-        found = [part(r)[:2] for part in self.minimised]
+        found = [part(r) for part in self.minimised]
         return np.array([value for value, _ in found]) + self.constants, np.array([slope for _, slope in found])
-
-    def average(self, r: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """Value, gradient (m,) and Hessian (m, m) of the weighted average, up to a constant."""
-        found = [[weight * one for one in part(r)] for part, weight in zip(self.minimised, self.weights, strict=True)]
-        return tuple(sum(ones) for ones in zip(*found, strict=True))
 
     def _rows(self) -> np.ndarray:
         """Weights (p, d) of losses in each part: mean ratios to the reference's, or to limits."""
@@ -115,7 +110,7 @@ class Goal:
 
 
 def _minimised(fitted: dict, step: int, name: str) -> Callable:
-    """r -> value, gradient and Hessian of one loss domain's loss, up to a constant."""
+    """r -> value and gradient of one loss domain's loss, up to a constant."""
     law = LAWS[fitted["law"]]
     alone = fitted | {"loss_domains": [name], "coefficients": {name: fitted["coefficients"][name]}}
     problem = law.code.objective(alone, step, np.ones(1))
@@ -126,7 +121,6 @@ def _minimised(fitted: dict, step: int, name: str) -> Callable:
     def at(r):
         r = np.maximum(r, TINY)
         value = gains * r**-exponents
-        slope = -exponents * value / r
-        return value.sum(), slope, np.diag(-(exponents + 1) * slope / r)
+        return value.sum(), -exponents * value / r
 
     return at

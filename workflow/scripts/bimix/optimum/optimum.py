@@ -15,7 +15,7 @@ from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, limits
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective
 from bimix.optimum.search import AVERAGED, simulate
-from bimix.optimum.solve import Solved, certified, minimum, power_sum_optimum, solve
+from bimix.optimum.solve import Solved, certified, power_sum_optimum, solve, without_parts
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
 LITTLE = 1e-12  # a share that stands for 0, from which there is no divergence
@@ -141,7 +141,7 @@ def best_shares(
         return power_sum_optimum(*problem, lower, upper)
     if law.trust:
         problem = trusting(problem, law.trust * target.sum(), _centre(fitted, tokens))
-    return minimum(problem, lower, upper)
+    return solve(without_parts(problem), lower, upper).shares
 
 
 def optimum(
@@ -240,15 +240,13 @@ def _centre(fitted: dict, tokens: Tokens | None) -> np.ndarray:
 
 def trusting(objective: Callable, weight: float, shares: np.ndarray) -> Callable:
     """The objective plus weight x KL(r || shares), as in Olmix, which preserves convexity; it gives
-    value, gradient and Hessian, or the four of a program.
+    value and gradient, or the four of a program.
     """
 
     def at(r):
         value, gradient, *rest = objective(r)
         r = np.maximum(r, 1e-300)
         log = np.log(r / shares)
-        if len(rest) == 1:
-            rest = [rest[0] + np.diag(weight / r)]
         return value + weight * (r @ log), gradient + weight * (log + 1), *rest
 
     return at

@@ -1,9 +1,7 @@
 """Solvers of convex problems over mixtures: proportions r (m,) that sum to 1, within bounds.
 
 `power_sum_optimum`   sums of negative powers, by a root find in one number
-`minimum`             a smooth convex function, by Newton steps (primal-dual interior point); ten
-                      times faster than SLSQP at 100 domains
-`solve`               with constraints and minimax parts, by SciPy's SLSQP
+`solve`               all else, with or without constraints and minimax parts, by SciPy's SLSQP
 
 `certified` gives a lower bound on the optimal value, whatever the solver.
 """
@@ -13,12 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-
-NEWTON_STEPS = 200
-SHRINK = 0.1  # the barrier falls to this share of the present complementarity at every step
-TO_BOUNDARY = 0.995  # a step goes at most this part of the way to a bound
-CLOSE = 1e-13  # complementarity, over sum_j |gradient_j| r_j, at which the barrier has done its work
-POLISH = 4
 
 STARTS = 3  # descents, each from near the end of the one before, while the gap is above CERTAIN
 CERTAIN = 1e-7  # of the value
@@ -82,112 +74,18 @@ def power_sum_optimum(gains: np.ndarray, exponents: np.ndarray, lower: np.ndarra
 
 
 def closed(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Correct the rounding error of the sum in shares that are not at bounds."""
+    """Correct the rounding error of the sum in shares that are not at bounds; what they cannot hold
+    goes to the share with the most room.
+    """
     gap = 1 - shares.sum()
     free = (shares > lower) & (shares < upper)
     if free.any():
         moved = shares + np.where(free, shares, 0.0) * (gap / shares[free].sum())
         shares = np.clip(moved, lower, upper)
-    return shares
-
-
-def minimum(objective: Callable, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """argmin of objective(r) over lower <= r <= upper (m,), sum r = 1; objective returns value,
-    gradient (m,) and Hessian (m, m).
-
-    Newton steps on the KKT conditions gradient - mu - y + z = 0, y (r - lower) = z (upper - r) =
-    barrier -> 0, sum r = 1, shortened where their residual does not fall. The distances to the
-    bounds are separate variables, which keeps their precision. At the end shares near bounds are
-    set to them, and plain Newton steps of the others remove the error of the barrier.
-    """
-    fixed = upper - lower <= 1e-14
-    if fixed.any() and not fixed.all():
-        return _with_fixed(objective, lower, upper, fixed)
-    m = len(lower)
-    inside = (1 - lower.sum()) / (upper - lower).sum()
-    if inside < 1e-12 or inside > 1 - 1e-12:
-        return lower.copy() if inside < 0.5 else upper.copy()
-    below, above = inside * (upper - lower), (1 - inside) * (upper - lower)
-    r = lower + below
-    _, gradient, hessian = objective(r)
-    barrier = 0.1 * _size(gradient, r) / m
-    y, z = barrier / below, barrier / above
-    mu = gradient.mean()
-    for _ in range(NEWTON_STEPS):
-        size = _size(gradient, r)
-        gap = (y @ below + z @ above) / (2 * m)
-        if gap <= CLOSE * size and (r * np.abs(gradient - mu - y + z)).max() <= 1e-10 * size:
-            break
-        barrier = SHRINK * gap
-        right = [*(mu - gradient + barrier / below - barrier / above), r.sum() - 1]
-        step = np.linalg.solve(_bordered(hessian + np.diag(y / below + z / above)), right)
-        dr, dmu = step[:-1], step[-1]
-        dy, dz = (barrier - y * dr) / below - y, (barrier + z * dr) / above - z
-        length = 1.0
-        for value, change in ((below, dr), (above, -dr), (y, dy), (z, dz)):
-            falling = change < 0
-            if falling.any():
-                length = min(length, TO_BOUNDARY * (-value[falling] / change[falling]).min())
-        before = _residual(gradient, mu, y, z, below, above, barrier)
-        for _ in range(20):
-            new = mu + length * dmu, y + length * dy, z + length * dz, below + length * dr, above - length * dr
-            _, gradient, hessian = objective(lower + new[3])
-            if _residual(gradient, *new, barrier) <= (1 - 1e-4 * length) * before:
-                break
-            length /= 2
-        mu, y, z, below, above = new
-        r = lower + below
-    return _polish(objective, r, lower, upper, (below > y / size) & (above > z / size), below < above)
-
-
-def _size(gradient, r) -> float:
-    return max(float(np.abs(gradient) @ r), 1e-300)
-
-
-def _residual(gradient, mu, y, z, below, above, barrier) -> float:
-    return float(np.linalg.norm([*(gradient - mu - y + z), *(y * below - barrier), *(z * above - barrier)]))
-
-
-def _bordered(matrix) -> np.ndarray:
-    """The bordered matrix of a Newton step whose sum is fixed."""
-    row = np.ones((1, len(matrix)))
-    return np.block([[matrix, -row.T], [-row, np.zeros((1, 1))]])
-
-
-def _polish(objective, r, lower, upper, free, low) -> np.ndarray:
-    """Newton steps of the free shares, others at bounds; unchanged if they leave the bounds."""
-    if not free.any():
-        free = np.arange(len(r)) == np.argmax(np.minimum(r - lower, upper - r))
-    r = np.where(free, r, np.where(low, lower, upper))
-    r[free] += (1 - r.sum()) * r[free] / r[free].sum()
-    for _ in range(POLISH):
-        _, gradient, hessian = objective(r)
-        step = np.linalg.solve(_bordered(hessian[np.ix_(free, free)]), [*-gradient[free], r.sum() - 1])[:-1]
-        new = r.copy()
-        new[free] += step
-        if (new < lower).any() or (new > upper).any() or np.abs(step).max() > 1e-3:
-            break
-        r = new
-    return np.clip(r, lower, upper)
-
-
-def _with_fixed(objective, lower, upper, fixed) -> np.ndarray:
-    """Substitute shares that bounds fix, and solve for the others as shares of the remainder."""
-    rest = 1 - lower[fixed].sum()
-    if rest <= 1e-14:
-        return lower.copy()
-    move = ~fixed
-
-    def full(part):
-        r = lower.copy()
-        r[move] = rest * part
-        return r
-
-    def inner(part):
-        value, gradient, hessian = objective(full(part))
-        return value, rest * gradient[move], rest * rest * hessian[np.ix_(move, move)]
-
-    return full(minimum(inner, lower[move] / rest, upper[move] / rest))
+    gap = 1 - shares.sum()
+    room = upper - shares if gap > 0 else shares - lower
+    most = np.arange(len(shares)) == np.argmax(room)
+    return np.clip(np.where(most, shares + gap, shares), lower, upper)
 
 
 class Program(NamedTuple):
@@ -196,6 +94,15 @@ class Program(NamedTuple):
     # r -> F, its gradient (m,), g (p,), their gradients (p, m)
     at: Callable[[np.ndarray], tuple[float, np.ndarray, np.ndarray, np.ndarray]]
     worst: bool  # the largest of the parts is minimised with F; else each is a constraint, g <= 0
+
+
+def without_parts(objective: Callable) -> Program:
+    """The program of a convex function of r alone; `objective` gives its value and gradient (m,)."""
+
+    def at(r):
+        return *objective(r), np.zeros(0), np.zeros((0, len(r)))
+
+    return Program(at, worst=False)
 
 
 class Solved(NamedTuple):
@@ -232,7 +139,7 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
 
 
 def _descent(program, lower, upper, start, move) -> list[Solved]:
-    """The end of SLSQP over free shares and t: unchanged, and with shares near FLOOR at bounds."""
+    """The end of SLSQP over free shares and t, with shares near bounds at them: all, and all but those near 0."""
     m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
 
@@ -277,12 +184,14 @@ def _descent(program, lower, upper, start, move) -> list[Solved]:
         method="SLSQP",
         bounds=[*zip(least, upper[move], strict=True), *([(None, None)] if has_t else [])],
         constraints=constraints,
-        options={"maxiter": ROUNDS, "ftol": 1e-15},
+        options={"maxiter": ROUNDS, "ftol": 1e-14},
     )
     if not np.isfinite(found.x).all():
         return [certified(program, start, None, lower, upper)]
     ended = np.clip(full(found.x), lower, upper)
-    on_bounds = np.where(move & (ended <= FLOOR), lower, ended)
+    low = ended <= lower + FLOOR
+    ended = np.where(ended >= upper - FLOOR, upper, np.where(low & (lower > 0), lower, ended))
+    on_bounds = np.where(low, lower, ended)
     multipliers = np.asarray(found.multipliers)[1:]
     return [certified(program, closed(one, lower, upper), multipliers, lower, upper) for one in (ended, on_bounds)]
 

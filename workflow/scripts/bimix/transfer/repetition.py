@@ -46,26 +46,23 @@ class Repetition:
 
 
 def counted(shares: np.ndarray, per_share: np.ndarray, R: float):
-    """rho (..., m) of shares (..., m), with `per_share` = T / U, and its first two derivatives."""
+    """rho (..., m) of shares (..., m), with `per_share` = T / U, and its derivative."""
     x = np.maximum(shares * per_share - 1, 0)
     left = np.exp(-x / R)
     above = x > 0
     safe = np.where(above, per_share, 1.0)
     rho = np.where(above, (1 + R * (1 - left)) / safe, shares)
-    return rho, np.where(above, left, 1.0), np.where(above, -left * per_share / R, 0.0)
+    return rho, np.where(above, left, 1.0)
 
 
 def harm(shares: np.ndarray, per_share: np.ndarray, height: np.ndarray, mu: float):
-    """H (...) of shares (...) and its two derivatives; `height` is P (M / U)^kappa."""
+    """H (...) of shares (...) and its derivative; `height` is P (M / U)^kappa."""
     x = np.maximum(shares * per_share - 1, 0)
     above = x > 0
     r = np.where(above, shares, 1.0)
-    bend, slope, curve = x * x / (1 + x), (x * x + 2 * x) / (1 + x) ** 2 * per_share, 2 / (1 + x) ** 3 * per_share**2
+    bend, slope = x * x / (1 + x), (x * x + 2 * x) / (1 + x) ** 2 * per_share
     power = height * r**mu
-    value = power * bend
-    first = power * (slope + mu * bend / r)
-    second = power * (curve + 2 * mu * slope / r + mu * (mu - 1) * bend / r**2)
-    return tuple(np.where(above, one, 0.0) for one in (value, first, second))
+    return np.where(above, power * bend, 0.0), np.where(above, power * (slope + mu * bend / r), 0.0)
 
 
 def own_harm(form: Repetition, shares: np.ndarray, per_share: np.ndarray, pools: np.ndarray, scale, own: np.ndarray):

@@ -46,45 +46,32 @@ def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray, effec
 
 
 def _harm(run: Run, shares: np.ndarray):
-    """H (..., d) and its two derivatives by each loss domain's own share."""
+    """H (..., d) and its derivative by each loss domain's own share."""
     own = shares[..., run.own]
     parts = repetition.harm(own, run.per_share[run.own], run.height, run.mu)
     return tuple(np.where(run.own >= 0, part, 0.0) for part in parts)
 
 
 def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -> Callable:
-    """sum_i w_i L_i(r) with gradient and Hessian; `height` (d,) is h, `target` w."""
+    """sum_i w_i L_i(r) with its gradient; `height` (d,) is h, `target` w."""
     c, a, g, k, t = mixed
 
     def at(r):
         r = np.maximum(r, TINY)
-        rho, by_r, bend_r = repetition.counted(r, run.per_share, run.R)
+        rho, by_r = repetition.counted(r, run.per_share, run.R)
         rho = np.maximum(rho, TINY)
         powers = rho ** g[:, None]
         sums = np.einsum("dqj,dj->dq", k, powers)
-        slope = k * (g[:, None] * powers / rho)[:, None]  # (d, K, m) of S by rho
-        bend = slope * (g[:, None, None] - 1) / rho
-        value = np.exp(c) * sums**-a
-        first, second = -a * value / sums, a * (a + 1) * value / sums**2
-        total = value.sum(axis=1)
-        by_rho = np.einsum("dq,dqj->dj", first, slope)
-        straight = np.einsum("dq,dqj->dj", first, bend)  # what curves along each share alone
+        terms = np.exp(c) * sums**-a
+        total = terms.sum(axis=1)
+        by_power = np.einsum("dq,dqj->dj", -a * terms / sums, k)
+        log_slope = by_power * (g[:, None] * powers / rho) * by_r / total[:, None] + t  # of F
         scale = target * height * np.exp(run.level + run.nu * (t @ r)) * total**run.nu
-        log_slope = by_rho * by_r / total[:, None]  # of the sum of F
-        whole = log_slope + t  # of F
-        each = scale * run.nu / total
-        flat = (slope * by_r).reshape(-1, len(r))
-        hessian = flat.T @ ((each[:, None] * second).reshape(-1, 1) * flat)
-        hessian += whole.T @ ((scale * run.nu**2)[:, None] * whole)
-        hessian -= log_slope.T @ ((scale * run.nu)[:, None] * log_slope)
-        diagonal = np.arange(len(r))
-        hessian[diagonal, diagonal] += each @ (straight * by_r**2 + by_rho * bend_r)
-        gradient = (scale * run.nu) @ whole
-        extra, extra_slope, extra_bend = (target * part for part in _harm(run, r))
+        gradient = (scale * run.nu) @ log_slope
+        harm, by_own = (target * part for part in _harm(run, r))
         trained = run.own >= 0
-        np.add.at(gradient, run.own[trained], extra_slope[trained])
-        np.add.at(hessian, (run.own[trained], run.own[trained]), extra_bend[trained])
-        return scale.sum() + extra.sum(), gradient, hessian
+        np.add.at(gradient, run.own[trained], by_own[trained])
+        return scale.sum() + harm.sum(), gradient
 
     return at
 
