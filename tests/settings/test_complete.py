@@ -61,12 +61,12 @@ def test_six_lines_are_a_whole_config() -> None:
     assert block["domains"] == ["code", "web"]
     assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer", "found"]
     assert block["optimum"]["max_epochs"] == 16
-    start = ["baseline", "uniform", "temperature", "se", "ce", "je"]
+    start = ["baseline", "se", "je", "ce", "vne", "uniform"]
     assert block["search"] == {"start": start, "rounds": 4, "of": 1, "law": "transfer", "least": 0.1}
     assert block["optimum"]["group"] == "search"
     assert block["groups"]["search"] == [*start, "round1", "round2", "round3", "round4"]
-    assert block["groups"]["candidates"] == ["se", "je", "ce", "baseline", "uniform"]
-    assert block["held_out"] == [] and "vectors" not in block
+    assert block["groups"]["candidates"] == start
+    assert block["held_out"] == [] and block["vectors"] == {"train": FASTTEXT, "documents": SAMPLED}
     assert block["tokenizer"] == {
         "train": {"vocabulary": 1024, "fewer": True, "share": 1.0},
         "end_of_text": "<|endoftext|>",
