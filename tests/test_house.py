@@ -39,7 +39,7 @@ ROOMS = {
 QUICK = {"errors", "digests", "laws.table", "corpus.files", "corpus.shards", "mixtures.names", "training.recipe"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 34_900, "tests": 32_600, "docs": 3_280, "README.md": 150}
+LINES = {"code": 34_470, "tests": 32_300, "docs": 3_240, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",
@@ -80,6 +80,12 @@ DROPPED: dict[str, str] = {
     "models/*/launch/bucket_megabytes": "leave it out",
     "models/*/launch/gradient_compression": "leave it out",
     "models/*/launch/shard": "leave it out",
+    "models/*/losses/file": "name the file itself",
+    "models/*/losses/lines": "name the file itself",
+    "models/*/losses/loss": "name the file itself",
+    "models/*/losses/pattern": "name the file itself",
+    "models/*/losses/step": "name the file itself",
+    "models/*/losses/table": "name the file itself",
     "training/*/decay_share": "leave it out",
     "training/*/horizons": "leave it out",
     "training/*/optimizer": "leave it out",

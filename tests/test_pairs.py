@@ -197,7 +197,7 @@ def trainer(folder: Path) -> Made:
     setting = {
         "command": command,
         "parameters": 1000,
-        "losses": {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"},
+        "losses": "{folder}/losses.jsonl",
     }
     recipe = {"steps": STEP, "batch_rows": 4, "evaluate_every": STEP // 2, "seed": 7, "learning_rate": 0.1}
     paths = []

@@ -59,7 +59,7 @@ def test_a_search_with_a_trainer_of_the_users(tmp_path: Path) -> None:
     config = mini_config(6, 2, slim={}, large={})
     words = shlex.join([sys.executable, str(PLAIN)])
     own = {"command": f"{words} {{mixture}} {{steps}} {{evaluate_every}} {{folder}} {{seed}}", "parameters": 5000}
-    own |= {"losses": {"lines": "{folder}/log.jsonl", "loss": "eval/{domain}/loss"}}
+    own |= {"losses": "{folder}/losses.jsonl"}
     config["models"]["slim"] = own | {"launch": {"nodes": 1, "gpus": 0, "threads": 1}}
     results = searched(tmp_path, config, 2, model="slim")
     ran = check(results, "slim", 2)

@@ -258,7 +258,7 @@ def test_a_centre_is_read_by_optima() -> None:
 def test_what_is_planned_for_a_command() -> None:
     def planned(**model: str) -> dict:
         config = mini_config(6, 2, slim={}, other={})
-        losses, launch = {"table": "{folder}/losses.csv"}, {"nodes": 1, "gpus": 0, "threads": 1}
+        losses, launch = "{folder}/losses.csv", {"nodes": 1, "gpus": 0, "threads": 1}
         command = {"command": "train {mixture} {folder} --steps {steps}", "parameters": 1000, "losses": losses}
         config["models"]["slim"] = command | {"launch": launch} | model
         del config["datasets"]["mini"]["vectors"]

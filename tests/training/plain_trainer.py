@@ -26,9 +26,9 @@ if fault == "fail":
 for step in range(first + 1, int(steps) + 1):
     time.sleep(wait)
     if step % int(every) == 0 or step == int(steps):
-        with (folder / "log.jsonl").open("a") as log:
-            losses = {f"eval/{domain}/loss": 2 + 1 / step - share for domain, share in shares.items()}
-            log.write(json.dumps({"step": step} | losses) + "\n")
+        with (folder / "losses.jsonl").open("a") as losses:
+            for domain, share in shares.items():
+                losses.write(json.dumps({"step": step, "domain": domain, "loss": 2 + 1 / step - share}) + "\n")
     state.write_text(str(step))
     while fault == "wait" and not first and not asked:
         time.sleep(0.01)

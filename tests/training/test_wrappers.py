@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mini_dataset import ROOT
 
-from bimix.training.command import FIELDS, fault, fill, read
+from bimix.training.command import FIELDS, fault, fill, read_rows
 
 TRAINERS = ROOT / "resources/examples/trainers"
 VALUES = dict.fromkeys(("evaluate_every", "batch_rows", "sequence_length", "seed", "gpus"), "8")
@@ -21,10 +21,16 @@ COMMAND = (
 ).format(wrapper=TRAINERS / "megatron.sh")
 
 
+LOSS = " validation-{} loss at iteration {} | lm loss value: {:.6E} | lm loss PPL: 1.000000E+01 | "
+LOSSES = {(8, "web"): 2.5, (8, "code"): 2.25, (16, "web"): 2.0, (16, "code"): 1.75}
+PRINTED = "\n".join(["-----", *(LOSS.format(domain, step, loss) for (step, domain), loss in LOSSES.items())])
+
+
 def called(folder: Path, **more: str) -> subprocess.CompletedProcess:
     """The wrapper's call with a folder that holds a blank."""
     program = folder / "torchrun"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n' + f"cat <<'END'\n{PRINTED}\nEND\n")
+    (folder / "c d").mkdir()
     program.chmod(0o755)
     given = VALUES | {"mixture": f"{folder}/a b.json", "folder": f"{folder}/c d", "steps": "16"} | more
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "MEGATRON": "/code", "MODEL": "--num-layers 12 --bf16"}
@@ -32,7 +38,7 @@ def called(folder: Path, **more: str) -> subprocess.CompletedProcess:
 
 
 def test_megatrons_wrapper_passes_flags_that_megatron_has(tmp_path: Path) -> None:
-    words = called(tmp_path).stdout.splitlines()
+    words = called(tmp_path).stdout.partition("-----")[0].splitlines()
     assert words[:3] == ["--nproc-per-node", "8", "/code/pretrain_gpt.py"] and words[-3:] == [
         "--num-layers",
         "12",
@@ -51,6 +57,9 @@ def test_megatrons_wrapper_passes_flags_that_megatron_has(tmp_path: Path) -> Non
     assert passed["--validation-set-names"] == ["web", "code"] and passed["--train-iters"] == ["16"]
     assert passed["--save"] == passed["--load"] == [f"{tmp_path}/c d"]
     assert passed["--per-split-data-args-path"] == [f"{tmp_path}/a b.json"]
+    # what it prints of its losses is a table
+    found = read_rows(tmp_path / "c d/losses.csv")
+    assert {key: loss for key, (loss, _) in found.items()} == LOSSES
 
 
 def test_steps_whose_last_loss_megatron_would_not_print_are_refused(tmp_path: Path) -> None:
@@ -148,11 +157,10 @@ def test_olmos_wrapper_sets_fields_that_olmo_core_has(tmp_path: Path) -> None:
     ):
         assert words in done.stdout, words
     assert "hellaswag" not in done.stdout
-    rows = read({"lines": "{folder}/log.jsonl", "loss": "eval/lm/{domain}/CE loss"}, tmp_path, [0])
-    assert [(row.step, row.domain, row.loss) for row in rows] == [
-        (step, domain, 2.5) for step in (4, 10) for domain in ("web", "code")
-    ]
-    assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 2
+    rows = read_rows(tmp_path / "losses.jsonl")
+    assert {key: loss for key, (loss, _) in rows.items()} == {
+        (step, domain): 2.5 for step in (4, 10) for domain in ("web", "code")
+    }
 
 
 def test_losses_after_the_first_update_which_olmo_core_never_measures_are_refused(tmp_path: Path) -> None:

@@ -22,6 +22,20 @@ ROW = 16
 PATIENCE = 120
 
 
+class Losses(TrainerCallback):
+    """Writes the losses of each domain, one line for each."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def on_evaluate(self, arguments, state, control, metrics, **more):
+        with self.path.open("a") as file:
+            for name, loss in metrics.items():
+                if name.startswith("eval_") and name.endswith("_loss"):
+                    domain = name.removeprefix("eval_").removesuffix("_loss")
+                    file.write(json.dumps({"step": state.global_step, "domain": domain, "loss": loss}) + "\n")
+
+
 class SaveAndStop(TrainerCallback):
     """Saves and stops after the update in which SIGTERM came."""
 
@@ -79,7 +93,6 @@ trainer = Trainer(
     ),
     train_dataset=examples(train),
     eval_dataset={domain: examples(rows[:8]) for domain, rows in text.items()},
-    callbacks=[SaveAndStop(options.out, options.wait_at if last is None else 0)],
+    callbacks=[Losses(options.out / "losses.jsonl"), SaveAndStop(options.out, options.wait_at if last is None else 0)],
 )
 trainer.train(resume_from_checkpoint=last)
-trainer.save_state()

@@ -9,6 +9,10 @@ read -ra domains <<<"$9"
 read -ra model <<<"${MODEL:?flags of the model, such as --num-layers 12}"
 # it reads no loss of the last update otherwise
 ((steps % every == 0)) || { echo "megatron.sh: error: $steps steps are no multiple of $every" >&2 && exit 1; }
+# What it prints of a domain becomes a line of losses.csv; sed ends after it, whatever signal it is sent.
+[ -e "$folder/losses.csv" ] || echo step,domain,loss >"$folder/losses.csv"
+loss='s/.*validation-([^ ]+) loss at iteration ([0-9]+) \| lm loss value: ([^ ]+).*/\2,\1,\3/p'
+exec > >(trap "" INT TERM && exec tee >(trap "" INT TERM && exec sed -nEu "$loss" >>"$folder/losses.csv"))
 # exec: SIGTERM reaches it
 exec torchrun --nproc-per-node "$gpus" "${MEGATRON:?its checkout}/pretrain_gpt.py" \
     --per-split-data-args-path "$mixture" \

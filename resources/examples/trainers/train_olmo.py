@@ -23,9 +23,13 @@ from olmo_core.train.callbacks import Callback, LMEvaluatorCallbackConfig
 
 class Lines(Callback):
     def log_metrics(self, step, metrics):
-        if get_rank() == 0 and any(name.startswith("eval/lm/") for name in metrics):
-            with open(f"{self.trainer.save_folder}/log.jsonl", "a") as file:
-                file.write(json.dumps({"step": step} | metrics) + "\n")
+        before, after = "eval/lm/", "/CE loss"
+        losses = {name: loss for name, loss in metrics.items() if name.startswith(before) and name.endswith(after)}
+        if get_rank() == 0 and losses:
+            with open(f"{self.trainer.save_folder}/losses.jsonl", "a") as file:
+                for name, loss in losses.items():
+                    domain = name.removeprefix(before).removesuffix(after)
+                    file.write(json.dumps({"step": step, "domain": domain, "loss": loss}) + "\n")
 
 
 def main():

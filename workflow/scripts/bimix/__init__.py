@@ -26,6 +26,6 @@ Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/f
 `downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/complete`, `settings/files`,
 `settings/ladder`, `settings/lock`, `settings/text`, `tables`,
-`training/artefacts`, `training/checkpoints`, `training/command`, `training/command_run`,
+`training/artefacts`, `training/checkpoints`, `training/command`,
 `training/devices`, `training/rows`.
 """

@@ -139,7 +139,6 @@ LAUNCHED = {
     "log_with": ("tensorboard",),
 }
 OF_SHAPE = "must be set with `shape`"
-COLUMNS = ("domain", "loss", "step")  # of the losses that a command leaves
 NO_WEIGHT = "all weights are 0: one at least must be above 0."
 SUM_TOLERANCE = 1e-9
 Count = Annotated[int, Field(ge=1)]
@@ -174,7 +173,11 @@ RecipeName = words(str, "the name of a recipe of training")
 File = words(str, "the path of a file", min_length=1)
 Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(csv|tsv|parquet)$")
 Command = words(Text, "a program and its flags, with fields such as {mixture}")
-Below = words(str, "a file below {folder}/")
+Below = words(
+    str,
+    "a .csv, .tsv or .jsonl file below {folder}/, as each run has its own",
+    where(lambda path: path.startswith("{folder}/") and ".." not in path and path.endswith((".csv", ".tsv", ".jsonl"))),
+)
 Law = Literal[tuple(LAWS)]
 Family = words(Some[str], "a list of domains")
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
@@ -210,34 +213,6 @@ class Shape(Block):
             yield "width", f"{sentence} rotary embedding; take a multiple of {8 * heads}."
 
 
-class Losses(Block):
-    EITHER = "table, lines, pattern"
-    BESIDE = {"step": "lines", "loss": "lines", "file": "pattern"}
-    table: Below = key("A csv of `step`, `domain`, `loss`.")
-    lines: Below = key("A file of JSON lines, or the `trainer_state.json` of a transformers Trainer.")
-    pattern: words(str, "a regular expression") = key("What is read from the text: groups `step`, `domain` and `loss`.")
-    file: Below = key("The file that `pattern` is looked for in.", "what the command prints")
-    step: str = key("The key of the step in `lines`.", "`step`")
-    loss: either(scalar=words(str, "a name with {domain}"), object=NoneEmpty[str, str]) = key("A domain's metric.")
-
-    def faults(self) -> Faults:
-        for name in ("table", "lines", "file"):
-            path = getattr(self, name)
-            if path is not None and (not path.startswith("{folder}/") or ".." in path.split("/")):
-                yield name, "it must begin with {folder}/: each run has a file of its own."
-        if self.lines and not isinstance(self.loss, dict) and (self.loss or "").count("{domain}") != 1:
-            example = "name a metric with {domain} once, as eval/{domain}/loss, or each domain's."
-            yield "loss", f"{shown(self.loss)} is given; {example}"
-        try:
-            groups = re.compile(self.pattern).groupindex if self.pattern else COLUMNS
-        except re.error as error:
-            yield "pattern", f"{self.pattern!r} is no regular expression: {error}."
-        else:
-            if lacking := [name for name in COLUMNS if name not in groups]:
-                needed = f"it needs {', '.join(COLUMNS)}."
-                yield "pattern", f"{self.pattern!r} has no group (?P<{lacking[0]}>...); {needed}"
-
-
 class Launch(Block):
     NEEDED = "nodes gpus threads"
     nodes: Count = key("Machines that a training takes.")
@@ -257,7 +232,7 @@ class Model(Block):
     command: Command = key("In the place of `shape`: the program that trains it ([trainers](trainers.md)).")
     format: Literal[tuple(FORMATS)] = key("Format of the command's file `{mixture}`.", "JSON of domain and proportion")
     parameters: Positive = key("Parameters of the command's model; each costs 6 FLOPs a token.")
-    losses: Losses = key("Where the command leaves its losses, and how they are read.")
+    losses: Below = key("The file of `step`, `domain`, `loss` that the command writes.")
     launch: Launch = key("How its trainings are started; changes no result.")
 
     def faults(self) -> Faults:

@@ -12,19 +12,20 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bimix.digests import digest_bytes, digest_file
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
 from bimix.tables import read_json, read_table
 from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.attempt import STOPPED, costs, tokens_of
-from bimix.training.command import OUTPUT, fill, read, source, tidy
+from bimix.training.command import FOLDER, cut_last_line, fill, read_losses, read_rows
 from bimix.training.devices import query
 from bimix.training.recipe import evaluations
 
 SETTINGS = ("steps", "batch_rows", "evaluate_every", "seed")  # of the recipe, that a command can use
 WORK = "work"  # the folder that the command has for itself, next to the notes on its run
+OUTPUT = "output.log"  # what it prints, where it cannot delete it
 LOOK = 0.2  # seconds between two looks at the process and at requests
 LINGER = 60  # seconds for processes that it started, once it has ended itself
 
@@ -36,7 +37,7 @@ class CommandRun:
 
     def __init__(self, options: argparse.Namespace, write_mixture: Callable[[Path], Path]) -> None:
         self.options, self.write_mixture = options, write_mixture
-        self.command, self.losses = options.trainer["command"], options.trainer["losses"]
+        self.command = options.trainer["command"]
         self.recipe = {name: options.recipe[name] for name in SETTINGS} | {"sequence_length": options.sequence_length}
         self.step_tokens = self.recipe["batch_rows"] * options.sequence_length
         self.tokens = self.recipe["steps"] * self.step_tokens
@@ -77,32 +78,32 @@ class CommandRun:
             say(remark)
             if self.is_finished(own):
                 return 0
-            lines = checkpoints.attempts(own)
+            lines, losses = checkpoints.attempts(own), self.losses(own)
             if not lines or lines[-1]["event"] != "ended":
                 status = self.attempt(own, held.fileno())
                 if status:
                     return status
             try:
-                rows = read(self.losses, own / WORK, self.offsets(own))
-                table = tidy(rows, self.options.domains, evaluations(self.recipe), self.step_tokens)
+                table = read_losses(losses, self.options.domains, evaluations(self.recipe), self.step_tokens)
             except InputError as error:
-                mend = f"The command has ended: mend `losses` in the config, or delete {own} to train again."
+                mend = f"The command has ended: mend {losses}, or delete {own} to train again."
                 raise InputError(f"{self.name}: {error} {mend}") from error
             write_table(table, own / "losses.parquet")
             artefacts.finish(own, self.describe(own), ["losses.parquet"], {})
             artefacts.deliver(own, self.places)
         return 0
 
+    def losses(self, own: Path) -> Path:
+        """The file of losses, in the folder that the command has for itself."""
+        return own / WORK / self.options.trainer["losses"].removeprefix(FOLDER)
+
     def is_finished(self, own: Path) -> bool:
         """Whether this configuration has finished before; missing files are restored. Losses are
-        read again if `losses` of the config, or the domains, have changed.
+        read again if the measured domains have changed.
         """
-        report = own / artefacts.REPORT
-        wanted = {"losses": self.losses, "domains": sorted(self.options.domains)}
-        known = read_json(report) if report.exists() else wanted
-        changed = [name for name in wanted if known.get(name) != wanted[name]]
-        if changed:
-            say(f"{own} holds this run; its losses are read again, for its {' and '.join(changed)} have changed.")
+        report, domains = own / artefacts.REPORT, sorted(self.options.domains)
+        if report.exists() and read_json(report).get("domains") != domains:
+            say(f"{own} holds this run; its losses are read again, for its domains have changed.")
             report.unlink()
         found = artefacts.restore(own, self.places)
         if found is None:
@@ -115,7 +116,9 @@ class CommandRun:
         """Run the command once: 0, it ended and wrote losses, or STOPPED on request. Errors: it
         failed, or it ended without losses.
         """
+        losses = self.losses(own)
         (own / WORK).mkdir(exist_ok=True)
+        cut_last_line(losses)
         values = self.recipe | {
             "mixture": self.write_mixture(own).resolve(),
             "tokens": self.tokens,
@@ -132,16 +135,15 @@ class CommandRun:
             late = self.deadline is not None and time.time() > self.deadline
             return bool(self.signals) or late or checkpoints.must_stop(own.parent)
 
-        seen = self.written(own)
         origin = provenance.code(provenance.PACKAGES) | {"device": self.device, "processes": self.processes}
-        state = {"bytes": len(seen), "seen": digest_bytes(seen)}
-        checkpoints.note(own, "begun", self.last_step(own), **origin, **state)
+        checkpoints.note(own, "begun", last_step(losses), **origin)
         begun = time.monotonic()
         status, stopped = follow(fill(self.command, values), own / OUTPUT, sys.stderr.fileno(), held, stop)
-        spent, step = round(time.monotonic() - begun, 3), self.last_step(own)
-        ended = status == 0 and self.written(own) and (not stopped or step == self.recipe["steps"])
+        spent, step = round(time.monotonic() - begun, 3), last_step(losses)
+        ended = status == 0 and losses.is_file() and (not stopped or step == self.recipe["steps"])
         event = "ended" if ended else "stopped" if stopped else "failed"
-        checkpoints.note(own, event, step, seconds=spent, status=status)
+        gpu_seconds = spent * self.processes if self.options.gpus else 0.0
+        checkpoints.note(own, event, step, seconds=spent, gpu_seconds=gpu_seconds, status=status)
         if ended:
             return 0
         if stopped:
@@ -149,39 +151,19 @@ class CommandRun:
             return STOPPED
         how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         if not status:
-            nothing = f"has written nothing to {source(self.losses, own / WORK)}"
-            how = f"{how} and {nothing}: a run that skips itself is no success"
+            how = f"{how} and has written nothing to {losses}: a run that skips itself is no success"
         raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
-
-    def written(self, own: Path) -> bytes:
-        """The content of the file of losses; empty before it exists."""
-        path = source(self.losses, own / WORK)
-        return path.read_bytes() if path.is_file() else b""
-
-    def offsets(self, own: Path) -> list[int]:
-        """Size of the losses in bytes when each attempt that appended to them began."""
-        there = self.written(own)
-        begun = [line for line in checkpoints.attempts(own) if line["event"] == "begun"]
-        return [line["bytes"] for line in begun if line["seen"] == digest_bytes(there[: line["bytes"]])]
-
-    def last_step(self, own: Path) -> int:
-        """The last step with a loss so far; 0 without any."""
-        try:
-            return max(row.step for row in read(self.losses, own / WORK, self.offsets(own)))
-        except InputError:
-            return 0
 
     def describe(self, own: Path) -> dict:
         """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
         lines, parameters = checkpoints.attempts(own), self.options.trainer["parameters"]
         seconds = sum(line.get("seconds", 0) for line in lines)
-        gpu_seconds = process_seconds(lines) if self.options.gpus else 0.0
+        gpu_seconds = sum(line.get("gpu_seconds", 0) for line in lines)
         flops = 6 * parameters * self.tokens
         return costs(parameters, self.tokens, flops, seconds, self.processes, gpu_seconds) | {
             "device": self.device,
             "seed": self.recipe["seed"],
             "command": self.command,
-            "losses": self.losses,
             "domains": sorted(self.options.domains),
             "shape": {},
             "recipe": self.recipe,
@@ -192,13 +174,12 @@ class CommandRun:
         }
 
 
-def process_seconds(lines: list[dict]) -> float:
-    """The seconds of all attempts, times the processes of each."""
-    total, processes = 0.0, 1
-    for line in lines:  # that which begins an attempt has its processes, that which ends it its seconds
-        processes = line.get("processes", processes)
-        total += processes * line.get("seconds", 0)
-    return total
+def last_step(losses: Path) -> int:
+    """The last step with a loss so far; 0 without any."""
+    try:
+        return max((step for step, _ in read_rows(losses)), default=0)
+    except InputError:
+        return 0
 
 
 def say(sentence: str | None) -> None:
