@@ -36,6 +36,7 @@ from bimix.tables import read_table
 ROOT = Path(__file__).parents[2]
 RAW = b'{"text": "a bee"}\n'
 DATASET = Path("results/small")
+RUN = "runs/proxy/even"
 MIXTURES = {
     "even": {"bees": 0.4, "cats": 0.3, "dogs": 0.3},
     "bees": {"bees": 0.7, "cats": 0.2, "dogs": 0.1},
@@ -65,11 +66,11 @@ def make_tokens(corpus: Path) -> None:
                     own.tofile(shard / f"{domain}.bin")
                     write_counts(own, shard, domain)
                     entry = {"documents": count, "rows": count, "tokens_in_rows": count * ROW_TOKENS, "dtype": "uint16"}
-                    entry |= {"records": count, "ends": 0}
+                    entry |= {"records": count, "ends": 0, "dropped_tail": 0}
                     domains[domain] = entry | {"digest": digest_file(shard / f"{domain}.bin")}
                 digest = hashlib.blake2b(RAW, digest_size=16).hexdigest()
                 raw = {"raw.jsonl": {"bytes": len(RAW), "digest": digest}} if name == "part" else {}
-                write_json(shard / "report.json", {"raw": raw, "domains": domains})
+                write_json(shard / "report.json", {"sequence_length": ROW_TOKENS, "raw": raw, "domains": domains})
     Path("raw.jsonl").write_bytes(RAW)
     lines = [
         {"name": name, "split": "hash", "domain": None, "files": files}
@@ -166,9 +167,9 @@ def test_a_sound_dataset_has_no_fault_and_says_what_was_not_checked(place: Path,
     assert "Faults:\n  none" in page
     for line in (
         "12 files of tokens against their digests",
-        "6 finished runs",
-        "6 fingerprints",
-        "6 runs in the tables of losses",
+        "4 finished runs",
+        "4 fingerprints",
+        "4 runs in the tables of losses",
         "1 laws fitted again",
     ):
         assert f"  {line}\n" in page
@@ -183,8 +184,10 @@ def test_files_that_nobody_vouches_for_are_named(place: Path, capsys: pytest.Cap
     (place / ".digests/entropy.csv.json").unlink()
     assert verify_results.main([str(place)]) == 0
     page = capsys.readouterr().out.partition("Not checked:\n")[2]
+    assert page.endswith("\n5 files NOT CHECKED\n\n")
+    assert verify_results.main([str(place), "--strict", "--out", "verify.txt"]) == 1 and not Path("verify.txt").exists()
     for line in (
-        "results/small: nothing vouches for entropy.csv, shards.jsonl, tokenizer.json.",
+        "results/small: nothing vouches for entropy.csv, tokenizer.json.",
         "results/small/own: nothing vouches for a.csv, b.csv.",
         "results/small/unigrams: bees.parquet is not there any more.",
     ):
@@ -204,6 +207,19 @@ def test_a_run_alone_is_verified_and_what_is_gone_is_named(place: Path, capsys: 
     (place / "tokens/train.parquet").unlink()
     assert verify_results.main([str(run)]) == 0
     assert "lies in no dataset with tokens" in capsys.readouterr().out
+
+
+def test_a_run_that_is_gone_is_no_sound_dataset(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_json(place / "tokenizer.json", json.loads((place / "tokenizer.json").read_text()))
+    strict = [str(place), "--strict", "--out", str(place / "verify.txt")]
+    for _ in range(2):  # its own record is no file that is gone
+        assert verify_results.main(strict) == 0, capsys.readouterr().err
+        (place / "verify.txt").unlink()
+    shutil.rmtree(place / RUN)
+    assert verify_results.main(strict) == 1
+    page = capsys.readouterr().err
+    assert "results/small/runs/proxy/even: run.json is not there any more." in page
+    assert page.endswith("\n2 files NOT CHECKED\n\n")  # its report, and its losses in the table
 
 
 def flip(path: Path) -> None:
@@ -243,7 +259,6 @@ def swap(one: Path, other: Path) -> None:
     shutil.copy2(kept, other)
 
 
-RUN = "runs/proxy/even"
 LAW = "laws/proxy/bimix/all/coefficients.json"
 # Files of which a bit is flipped, all at once: each is a fault of its own.
 BITS = [
@@ -272,7 +287,31 @@ OF_LAW = {
     ("law",): ("../../evil", "there is no law '../../evil'"),
     ("coefficients",): ({}, "coefficients.json: coefficients is of , but loss_domains are bees, cats, dogs"),
 }
+
+
+def name_elsewhere(at: Path, path: str) -> None:
+    """An index whose first file is one outside."""
+    index = pl.read_parquet(at / "tokens/train.parquet")
+    named = pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(path)).otherwise("path").alias("path")
+    write_table(index.with_columns(named), at / "tokens/train.parquet")
+
+
 DAMAGE = {
+    "an index that names a device": (
+        lambda at: name_elsewhere(at, "/dev/zero"),
+        "/dev/zero does not lie in results/small/shards, and was not read",
+    ),
+    "a shard is a link to a device": (
+        lambda at: (
+            (at / "shards/train/part/bees.bin").unlink() or (at / "shards/train/part/bees.bin").symlink_to("/dev/zero")
+        ),
+        "bees.bin cannot be read (no such file)",
+    ),
+    "a record of a file outside": (
+        lambda at: (at / ".digests/counts.json").write_text(json.dumps({"../../../raw.jsonl": "0"})),
+        "raw.jsonl does not lie in results/small, and was not read",
+    ),
+    "copied without its digests": (lambda at: shutil.rmtree(at / ".digests"), "results/small has no .digests"),
     "counts of two domains swapped": (
         lambda at: swap(at / "counts/bees.parquet", at / "counts/cats.parquet"),
         "counts/bees.parquet is not as it was written",

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from refusals import refused
 
 from bimix.errors import InputError
+from bimix.settings import lock
 from bimix.training import artefacts, checkpoints
 
 
@@ -181,6 +183,26 @@ def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(checkpoints.fcntl, "flock", refuse)
     with pytest.raises(InputError, match="cannot be locked"):
         checkpoints.lock(tmp_path, 600)
+
+
+def test_no_link_is_followed_by_what_is_written_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run, precious = Path("results/mini/runs/proxy/even"), Path("precious")
+    precious.write_text("of the user")
+    own = run / "state/key"
+    places = {
+        Path("results/mini/.lock"): lambda: lock.hold("mini"),
+        run / "state/lock": lambda: checkpoints.lock(run / "state", 0),
+        own / "attempts.jsonl": lambda: checkpoints.note(own, "begun", 0),
+    }
+    for path, write in places.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(precious.absolute())
+        refused(f"{path} is a link, and what it leads to is not written to", write)
+    (run / ".progress.json.partial").symlink_to(precious.absolute())
+    checkpoints.show_progress(own, {"step": 1})
+    assert json.loads((run / "progress.json").read_text()) == {"step": 1}
+    assert precious.read_text() == "of the user"
 
 
 def test_attempts_are_lines_with_an_event(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a forge, an image and a catalogue read of the project is valid and agrees."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +41,32 @@ def test_the_forge_runs_what_the_own_checks_run() -> None:
         for line in lines:
             if "venv" not in line and "pip install" not in line:
                 assert line in steps(), line
+
+
+def test_the_own_checks_delete_nothing_of_a_contributor(tmp_path: Path) -> None:
+    """They run in a copy with what is changed and new; all that they call is a stand-in."""
+    own = tmp_path / "checkout"
+    for name in (".ci", "bin", "results/pile", ".venv/bin"):
+        (own / name).mkdir(parents=True)
+    shutil.copy(ROOT / ".ci/run", own / ".ci")
+    readme = "<!-- run -->\n```\n{}\n```\n<!-- end -->\n<!-- test -->\n```\ntrue\n```\n<!-- end -->\n"
+    (own / "README.md").write_text(readme.format("false"))
+    (own / ".gitignore").write_text(".venv/\n/results/\n.ci/*.log\n")
+    for name in ("snakemake", "snakefmt", "ruff", "id"):
+        (own / "bin" / name).write_text("#!/bin/sh\necho Nothing to be done, 1000\n")
+        (own / "bin" / name).chmod(0o755)
+    user = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+    for words in (["init", "--quiet"], ["add", "."], [*user, "commit", "--quiet", "--message", "All"]):
+        subprocess.run(["git", *words], cwd=own, check=True)
+    made = "mkdir -p .venv/bin results/demo && touch .venv/bin/activate && cp -a new {}/seen"
+    (own / "README.md").write_text(readme.format(made.format(tmp_path)))  # a change, and a new file
+    (own / "new").write_text("new")
+    (own / "results/pile/weeks").write_text("of work")
+    path = f"{own}/bin:{os.environ['PATH']}"
+    subprocess.run(["bash", ".ci/run"], cwd=own, check=True, env=os.environ | {"PATH": path}, timeout=120)
+    assert (own / "results/pile/weeks").read_text() == "of work" and not (own / "results/demo").exists()
+    assert (tmp_path / "seen").read_text() == "new"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checkout", "seen"]
 
 
 def test_image_and_conda_environments_have_the_pins_of_the_requirements() -> None:

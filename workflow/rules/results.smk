@@ -120,7 +120,7 @@ for stem, (caption, category, title) in TABLES.items():
 
 rule verify_results:
     """Whether the results are as they were written and agree with each other; made when it is asked
-    for, fails on a fault.
+    for, fails on a fault and where a file is gone.
     """
     input:
         summary="results/{dataset}/summary.txt",
@@ -132,4 +132,4 @@ rule verify_results:
     conda:
         "../../envs/torch.yaml"
     shell:
-        RUN + r"verify_results.py results/{wildcards.dataset:q} --out {output.text:q} 2>{log:q}"
+        RUN + r"verify_results.py results/{wildcards.dataset:q} --strict --out {output.text:q} 2>{log:q}"

@@ -33,7 +33,7 @@ echo "Attempt $attempt, $(date '+%Y-%m-%d %H:%M:%S %z'), $(uname -n), job ${SLUR
 for name in ${!ACCELERATE_@} ${!DEEPSPEED_@} ${!FP8_@} ${!FSDP_@} ${!MEGATRON_LM_@} ${!PARALLELISM_CONFIG_@} ${!PMI_@} \
     ${!OMPI_COMM_WORLD_@} ${!MV2_COMM_WORLD_@} FORK_LAUNCHED RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE \
     GROUP_RANK NODE_RANK MASTER_ADDR MASTER_PORT; do
-    [ -z "${!name+set}" ] || echo "$name=${!name} of the environment is not heeded" >&2
+    [ -z "${!name+set}" ] || echo "$name of the environment is not heeded" >&2 # its value may be a secret
     unset "$name"
 done
 

@@ -25,7 +25,7 @@ Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/f
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
 `downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/complete`, `settings/files`,
-`settings/ladder`, `settings/lock`, `settings/text`, `tables`,
+`settings/ladder`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`,
 `training/devices`, `training/rows`.
 """

@@ -11,13 +11,30 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 import polars as pl
 
 from bimix.digests import digest_file, record_of
+from bimix.errors import InputError
 
 UMASK = os.umask(0o077)  # it can only be read by setting it: once, before there are threads that write
 os.umask(UMASK)
+
+
+def open_own(path: Path) -> TextIO:
+    """Open a lock or a list of the workflow's own to be read and appended to, or create it.
+
+    Errors: it is a link. One in results of others may lead to any file of the user's.
+    """
+    try:
+        return open(
+            path, "a+", encoding="utf-8", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW, 0o666)
+        )
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise InputError(f"{path} is a link, and what it leads to is not written to: delete the link.") from None
 
 
 def sync(path: Path) -> None:

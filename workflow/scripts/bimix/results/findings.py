@@ -15,12 +15,14 @@ from bimix.errors import InputError
 class Findings:
     """Faults and omissions, a sentence each, and counts of what was compared.
 
-    `vouched`: the files that something vouches for, be they sound or not.
+    `vouched`: the files that something vouches for, be they sound or not. `lacking`: how many files
+    are gone, or have nothing that vouches for them.
     """
 
     def __init__(self) -> None:
         self.faults: list[str] = []
         self.unchecked: list[str] = []
+        self.lacking = 0
         self.checked: Counter[str] = Counter()
         self.vouched: set[Path] = set()
 
@@ -28,6 +30,11 @@ class Findings:
         """Note a fault where something does not hold: once, however often a file is read."""
         if not holds and fault not in self.faults:
             self.faults.append(fault)
+
+    def lack(self, sentence: str, files: int = 1) -> None:
+        """Note that so many files were not checked, though a whole dataset has them."""
+        self.unchecked.append(sentence)
+        self.lacking += files
 
     @contextmanager
     def noting(self, path: Path, what: str = "") -> Iterator[None]:
@@ -46,8 +53,14 @@ class Findings:
             fault = f"{path} cannot be checked ({type(error).__name__}: {error}): it is damaged, or verify is."
             self.expect(False, fault)
 
-    def compare(self, checks: Mapping[Path, Callable[[], object]], what: str) -> None:
-        """Run the check of each file, in threads; what it raises is a fault."""
+    def compare(self, checks: Mapping[Path, Callable[[], object]], what: str, home: Path) -> None:
+        """Run the check of each file below `home`, in threads; what it raises is a fault. A path
+        that leads elsewhere is one too, and is not read.
+        """
+        own = Path(os.path.abspath(home))
+        inside = [path for path in checks if Path(os.path.abspath(path)).is_relative_to(own)]
+        for path in checks.keys() - set(inside):
+            self.expect(False, f"{path} does not lie in {home}, and was not read.")
 
         def check(path: Path) -> None:
             with self.noting(path):
@@ -56,14 +69,17 @@ class Findings:
 
         sound = []
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            list(pool.map(check, checks))
+            list(pool.map(check, inside))
         self.vouched |= checks.keys()
         self.checked[what] += len(sound)
 
     def page(self, name: str) -> str:
-        """The findings as text: what was checked, what was not, what is wrong."""
+        """The findings as text: what was checked, what was not, what is wrong; last, how many files
+        are gone or have nothing that vouches for them.
+        """
         lines = [f"Verification of {name}", "", "Checked:"]
         lines += [f"  {count} {thing}" for thing, count in self.checked.items() if count] or ["  nothing"]
         lines += ["", "Not checked:", *(f"  {sentence}" for sentence in self.unchecked or ["nothing"])]
         lines += ["", "Faults:", *(f"  {sentence}" for sentence in self.faults or ["none"])]
+        lines += ["", f"{self.lacking} files NOT CHECKED"] if self.lacking else []
         return "\n".join(lines) + "\n"

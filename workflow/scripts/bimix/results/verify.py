@@ -37,7 +37,9 @@ LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other process
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
 RUNS = ("runs/*/*", "reweighting/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
-TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock"}
+TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock", ".snakemake_timestamp"}
+TRACES |= {"shards.jsonl", "report.html"}  # which each call writes again
+OWN = "verify.txt"  # made by this very check, after its old version was deleted
 COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
 INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
 ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
@@ -92,7 +94,7 @@ def read_indices(folder: Path, found: Findings) -> Indices:
     for split in ("train", "validation"):
         path = folder / "tokens" / f"{split}.parquet"
         if not path.is_file():
-            found.unchecked.append(f"{path} is not there: the tokens.")
+            found.lack(f"{path} is not there: the tokens.")
             return None
         with found.noting(path):
             index = read_table(path).select(INDEX)
@@ -111,7 +113,7 @@ def check_tokens(tokenizer: Path, indices: dict[str, pl.DataFrame], found: Findi
     for index in indices.values():
         rows = index.filter(pl.col("rows") > 0).drop("domain").rows()
         checks = {Path(row[0]): partial(check_shard, *row, vocabulary) for row in rows}
-        found.compare(checks, "files of tokens against their digests")
+        found.compare(checks, "files of tokens against their digests", tokenizer.parent / "shards")
 
 
 def check_written(folder: Path, found: Findings) -> None:
@@ -122,13 +124,20 @@ def check_written(folder: Path, found: Findings) -> None:
         with found.noting(record):
             names = set(digests.read_record(record))
             noted += [output] if names == {output.name} and not output.is_dir() else [output / name for name in names]
+    if not (folder / digests.RECORDS).is_dir():
+        fault = f"{folder} has no {digests.RECORDS}, the digests of its files: copy it with `cp -a`, which takes all."
+        found.expect(False, fault)
     for path in sorted(noted):
-        if not path.is_file():
+        if not path.is_file() and path != folder / OWN:
             absent[path.parent].append(path.name)
     for place, names in sorted(absent.items()):
-        found.unchecked.append(f"{place}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} not there any more.")
+        is_gone = f"{'is' if len(names) == 1 else 'are'} not there any more."
+        # a state may be deleted when its run has finished
+        found.lack(
+            f"{place}: {', '.join(names)} {is_gone}", len(names) * ("state" not in place.relative_to(folder).parts)
+        )
     left = {path: partial(digests.check, path) for path in noted if path.is_file() and path not in found.vouched}
-    found.compare(left, "files of results against their digests")
+    found.compare(left, "files of results against their digests", folder)
 
 
 def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
@@ -183,7 +192,7 @@ def check_run(path: Path, found: Findings, indices: Indices = None, mixtures: di
             fault = f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now."
             found.expect(trained == mixtures[name], fault)
         elif mixtures is not None:
-            found.unchecked.append(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")
+            found.lack(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")
         if not state.is_dir():
             found.unchecked.append(f"{state} is not there: the fingerprint of its run.")
             return
@@ -198,10 +207,10 @@ def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
         if state.is_dir():
             checks[state / name] = partial(artefacts.check_digest, state / name, digest, path)
         elif name.startswith("weights/"):  # of an evaluation on the way: it is in the state only
-            found.unchecked.append(f"{state / name} is not there.")
+            found.lack(f"{state / name} is not there.")
         if not name.startswith("weights/"):
             checks[path.parent / name] = partial(artefacts.check_digest, path.parent / name, digest, path)
-    found.compare(checks, "files of runs against their digests")
+    found.compare(checks, "files of runs against their digests", path.parent)
 
 
 def check_fingerprint(report: dict, path: Path, state: Path, trained: Mixture, found: Findings) -> None:
@@ -235,7 +244,7 @@ def check_gathered(folder: Path, found: Findings) -> None:
             for (model, name, seed), own in table.group_by("model", "mixture", "seed", maintain_order=True):
                 runs = losses_of(folder, model, name, seed)
                 if not runs:
-                    found.unchecked.append(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
+                    found.lack(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
                     continue
                 own = own.select(LOSSES)  # all losses of a run, or those of its last stages
                 late = pl.col("step") >= own["step"].min()
@@ -272,7 +281,7 @@ def check_laws(folder: Path, found: Findings) -> None:
         tables = folder / "losses" / model / f"{group}.parquet", folder / "mixtures" / "groups" / f"{group}.parquet"
         absent = [table for table in tables if not table.is_file()]
         if absent:
-            found.unchecked.append(f"{absent[0]} is not there: the law in {path}.")
+            found.lack(f"{absent[0]} is not there: the law in {path}.")
             continue
         with found.noting(path, "laws fitted again"):
             document = checked_law(path)
@@ -331,5 +340,6 @@ def name_unvouched(folder: Path, found: Findings) -> None:
                 counts["of states are locks, attempts and checkpoints, which are verified when they are read"] += 1
             else:
                 left[place].append(name)
-    found.unchecked += [f"{place}: nothing vouches for {', '.join(names)}." for place, names in left.items()]
+    for place, names in left.items():
+        found.lack(f"{place}: nothing vouches for {', '.join(names)}.", len(names))
     found.unchecked += [f"{count} files {kind}." for kind, count in counts.items()]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TextIO
 
 from bimix.errors import NOT_ALLOWED, InputError
+from bimix.outputs import open_own
 
 LOCK = ".lock"
 
@@ -24,13 +25,13 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
 
     The kernel keeps the lock, on NFS the server: what a dead process held is free. A call in the
     same folder is let in, since Snakemake itself keeps those apart that write the same files.
-    Errors (InputError): a call in another folder holds it; it cannot be written.
+    Errors (InputError): a call in another folder holds it; it cannot be written, or is a link.
     """
     folder = Path("results", dataset)
     path = folder / LOCK
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a+", encoding="utf-8")
+        handle = open_own(path)
     except OSError as error:
         if error.errno not in NOT_ALLOWED:
             raise

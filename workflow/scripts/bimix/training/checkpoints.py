@@ -28,7 +28,7 @@ from safetensors import SafetensorError, safe_open
 from bimix.errors import InputError
 from bimix.mixtures.names import is_of_search
 from bimix.model.transformer import Shape
-from bimix.outputs import replacing, write_json
+from bimix.outputs import open_own, replacing, write_json
 from bimix.training.artefacts import link
 
 KEPT = 2
@@ -48,7 +48,7 @@ def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
     the server, so that it holds between nodes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    handle = open(folder / "lock", "a")  # noqa: SIM115 (held open on purpose)
+    handle = open_own(folder / "lock")
     until, request = time.monotonic() + patience, None
     while not try_lock(handle, folder):
         if time.monotonic() > until:
@@ -121,7 +121,7 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
     path = folder / "attempts.jsonl"
     # a line that a kill truncated gets its end first, so that this one is valid
     cut = path.exists() and not path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as lines:
+    with open_own(path) as lines:
         lines.write(("\n" if cut else "") + json.dumps(line) + "\n")
 
 
@@ -134,6 +134,7 @@ def show_progress(folder: Path, content: dict) -> None:
     """
     path = folder.parents[1] / "progress.json"
     temporary = path.with_name(f".{path.name}.partial")
+    temporary.unlink(missing_ok=True)  # a link would be followed
     temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     os.replace(temporary, path)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import mmap
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -153,6 +154,8 @@ def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, voca
     found, size, largest = hashlib.blake2b(digest_size=16), 0, 0
     buffer = bytearray(PIECE)
     try:
+        if not os.path.isfile(path):  # a device has no end, and a pipe may never begin
+            raise FileNotFoundError("no such file")
         with open(path, "rb") as file:
             while count := file.readinto(buffer):  # full but at the end of the file
                 found.update(memoryview(buffer)[:count])
