@@ -233,7 +233,7 @@ def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Pat
     page = ROOT / "docs" / "observations.md"
     ran = [block for block in blocks(page) if "<!-- not run:" not in block.comments]
     lines = [line for block in ran for line in block_commands(block) if line.startswith("bimix ")]
-    assert {line.split()[1] for line in lines} >= {"import", "fit", "predict", "optimise", "intervals", "propose"}
+    assert {line.split()[1] for line in lines} >= {"import", "fit", "predict", "optimise", "intervals"}
     (tmp_path / "called.py").write_text("import sys\nfrom bimix.command import main\nsys.exit(main())\n")
     python = f"python {shlex.quote(str(tmp_path / 'called.py'))}"
     done = subprocess.run(
