@@ -285,12 +285,13 @@ def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> Non
     assert len(checkpoints.attempts(own)) == 2 and len(checkpoints.attempts(first)) == 1
 
 
-def test_what_no_search_names_or_differs_or_has_not_ended_is_not_taken_over(tmp_path) -> None:
+def test_what_differs_or_has_not_ended_or_is_no_run_is_not_taken_over(tmp_path) -> None:
     ended(tmp_path / "runs/proxy/uniform")
-    for name in ("mine", "foundling", "round", "uniform@2"):
-        (tmp_path / f"runs/proxy/{name}/state").mkdir(parents=True)
-        own, remark = checkpoints.claim(tmp_path / f"runs/proxy/{name}/state", FINGERPRINT)
-        assert remark is None and not (own / "run.json").exists(), name
+    ended(tmp_path / "mine/proxy/uniform")
+    for name, taken in (("runs/proxy/again", True), ("mine/proxy/again", False)):
+        (tmp_path / f"{name}/state").mkdir(parents=True)
+        own, remark = checkpoints.claim(tmp_path / f"{name}/state", FINGERPRINT)
+        assert ((own / "run.json").exists(), remark is not None) == (taken, taken), name
     first = ended(tmp_path / "runs/small/round1")
     state = tmp_path / "runs/small/round2/state"
     state.mkdir(parents=True)

@@ -26,7 +26,6 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from bimix.errors import InputError
-from bimix.mixtures.names import is_of_search
 from bimix.model.transformer import Shape
 from bimix.outputs import open_own, replacing, write_json
 from bimix.training.artefacts import link
@@ -195,10 +194,10 @@ def take_over(folder: Path, own: Path) -> bool:
     """Whether another run of the model has finished in the configuration of `own`; if so, its
     outputs are hard-linked here.
 
-    Only for names that a search makes: an answer that is a rule by hand, a round after the end of
-    the search. A user who gives a mixture two names wants two trainings.
+    Two names of one mixture are one training: an answer that is a rule by hand, a round after the
+    end of a search. Only below runs/{model}/.
     """
-    if folder.name != "state" or not is_of_search(folder.parent.name):
+    if folder.name != "state" or folder.parts[-4:-3] != ("runs",):
         return False
     for report in sorted(folder.parent.parent.glob(f"*/state/{own.name}/run.json")):
         for path in report.parent.rglob("*"):
