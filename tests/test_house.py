@@ -43,6 +43,10 @@ LINES = {"code": 34_470, "tests": 32_300, "docs": 3_240, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",
+    "--format levanter": "export `csv`",
+    "--format maxtext-json": "export `csv`",
+    "--format megatron-bridge": "export `csv`",
+    "--format megatron-splits": "take `megatron-file`",
     "--harm": "add a run of a mixture that reads",
     "--law gaussian_process": "a rival of the board",
     "--law mariner": "a rival of the board",
@@ -76,6 +80,10 @@ DROPPED: dict[str, str] = {
     "laws/optimise=gaussian_process": "a rival of the board",
     "laws/optimise=mariner": "a rival of the board",
     "laws/optimise=scheffe": "a rival of the board",
+    "models/*/format=levanter": "export `csv`",
+    "models/*/format=maxtext-json": "export `csv`",
+    "models/*/format=megatron-bridge": "export `csv`",
+    "models/*/format=megatron-splits": "take `megatron-file`",
     "models/*/launch/attention": "leave it out",
     "models/*/launch/bucket_megabytes": "leave it out",
     "models/*/launch/gradient_compression": "leave it out",

@@ -7,14 +7,12 @@ own code reads in test_consumers.py.
 import argparse
 import csv
 import io
-import json
 import math
 import sys
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, make_dataclass
-from fractions import Fraction
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 
 import numpy as np
@@ -67,15 +65,6 @@ def megatron_file(text: str) -> Weights:
     return weighted(text.split())
 
 
-def megatron_splits(text: str) -> Weights:
-    content = json.loads(text)
-    for split in ("train", "valid", "test"):
-        if isinstance(content[split], str):
-            content[split] = content[split].split()
-    assert not content["valid"] or blend(content["valid"])[1] is None, "Megatron takes a validation prefix for a weight"
-    return weighted(content["train"])
-
-
 @contextmanager
 def modules(**contents: dict) -> Iterator[None]:
     """Modules of a stack that is not installed, as long as one of its files is read."""
@@ -109,18 +98,6 @@ def nemo(text: str) -> Weights:
         assert blend(paths["validation"])[1] is None
         paths = paths["train"]
     return weighted(paths)
-
-
-def megatron_bridge(text: str) -> Weights:
-    fields = [(name, object, field(default=None)) for name in ("blend", "blend_per_split", "split", "sequence_length")]
-    with modules(megatron__bridge__training__config={"GPTDatasetConfig": make_dataclass("GPTDatasetConfig", fields)}):
-        config = executed(text)["dataset"](sequence_length=8)
-    assert (config.blend is None) != (config.blend_per_split is None)
-    if config.blend_per_split is not None:
-        assert len(config.blend_per_split) == 3
-    prefixes, weights = config.blend or config.blend_per_split[0]
-    assert len(prefixes) == len(weights)
-    return normalised(list(zip(prefixes, weights, strict=True)))
 
 
 @dataclass
@@ -256,27 +233,6 @@ def nanotron(text: str) -> Weights:
     return normalised(list(zip(dataset["dataset_folder"], dataset["dataset_weights"], strict=True)))
 
 
-def maxtext_json(text: str) -> Weights:
-    return normalised([(entry["path"], float(entry["weight"])) for entry in json.loads(text).values()])
-
-
-def levanter(text: str) -> Weights:
-    """Weights of sources that are named in `configs`; 0 is for evaluation only."""
-    data = yaml.safe_load(text)["data"]
-    assert set(data["train_weights"]) <= set(data["configs"])
-    return normalised([(name, weight) for name, weight in data["train_weights"].items() if weight])
-
-
-def levanter_counts(text: str) -> dict[str, int]:
-    """Sequences of each source in a block: rounded down, the rest to the largest."""
-    data = yaml.safe_load(text)["data"]
-    block = data["mixture_block_size"]
-    assert block < 2**16
-    counts = {name: int(Fraction(weight) * block) for name, weight in data["train_weights"].items()}
-    counts[max(counts, key=counts.__getitem__)] += block - sum(counts.values())
-    return counts
-
-
 def table(text: str) -> Weights:
     rows = csv.DictReader(io.StringIO(text))
     return normalised([(row["path"], float(row["weight"])) for row in rows if float(row["weight"])])
@@ -286,20 +242,16 @@ def table(text: str) -> Weights:
 READERS: dict[str, tuple[Callable[[str], Weights], bool]] = {
     "megatron": (megatron, False),
     "megatron-file": (megatron_file, False),
-    "megatron-splits": (megatron_splits, False),
     "nemo": (nemo, False),
-    "megatron-bridge": (megatron_bridge, False),
     "olmo-core": (olmo_core, True),
     "streaming": (streaming, False),
     "huggingface": (huggingface, False),
     "torchtitan": (torchtitan, False),
     "nanotron": (nanotron, False),
     "litgpt": (litgpt, False),
-    "maxtext-json": (maxtext_json, False),
-    "levanter": (levanter, True),
     "csv": (table, False),
 }
-DOCUMENTS = {"streaming", "huggingface", "maxtext-json"}  # draw records
+DOCUMENTS = {"streaming", "huggingface"}  # draw records
 
 
 def written(path: Path) -> str:

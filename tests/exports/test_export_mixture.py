@@ -104,7 +104,7 @@ def test_a_domain_keeps_its_share_however_many_files_it_has(tmp_path: Path) -> N
     domains = {name: {"train": files([f"/{name}/{n}" for n in range(count)], [1 + n % 7 for n in range(count)])}
         for name, count in (("web", 300), ("wiki", 2000))}  # fmt: skip
     mixture = {"web": 1 - 1e-6, "wiki": 1e-6}
-    for form in ("megatron-file", "csv", "nanotron", "maxtext-json"):
+    for form in ("megatron-file", "csv", "nanotron"):
         weights = READERS[form][0](exported(tmp_path, form, mixture, domains, records="samples")[0])
         for name, block in domains.items():
             own, size = [weights[file["path"]] for file in block["train"]], sum(file["size"] for file in block["train"])
@@ -176,13 +176,10 @@ def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys
 def test_files_that_a_consumer_reads_otherwise_than_meant_are_said(tmp_path: Path, capsys) -> None:
     tokenised = "reads what a tool of its own made of text, and '{}' is text: tokenise it"
     torchtitan = "torchtitan's IndexedJsonlSource reads plain JSON lines, and the ending of '{}' says otherwise"
-    levanter = "Levanter takes each line of '{}' for a document"
     for form, paths, words in (
         ("megatron", ["/w.parquet", "/w.csv.gz", "/w.tsv", "/w.arrow", "/w.jsonl"], tokenised),
         ("torchtitan", ["/w.jsonl.zst", "/w.txt", "/w.parquet"], torchtitan),
         ("torchtitan", ["/w.jsonl", "/w.ndjson"], ""),
-        ("levanter", ["/w.txt", "/w.txt.gz"], levanter),
-        ("levanter", ["/w.jsonl.gz", "/w.parquet"], ""),
     ):
         for path in paths:
             exported(tmp_path, form, {"web": 1}, {"web": {"train": [path]}})
@@ -196,10 +193,8 @@ def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
         "wiki": {"train": ["/i"], "validation": ["/i_valid"]},
     }
     mixture = {"web": 1.0, "wiki": 0.0}
-    splits = json.loads(exported(tmp_path, "megatron-splits", mixture, domains)[0])
-    assert splits == {"train": ["1.0", "/w"], "valid": ["/w_valid", "/w_valid2", "/i_valid"], "test": None}
-    configs = yaml.safe_load(exported(tmp_path, "levanter", mixture, domains)[0])["data"]["configs"]
-    assert configs["wiki"] == {"train_urls": ["/i"], "validation_urls": ["/i_valid"]}
+    text = exported(tmp_path, "nemo", mixture, domains)[0]
+    assert "'validation': ['/w_valid', '/w_valid2', '/i_valid']" in text
 
 
 def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path: Path) -> None:
@@ -218,20 +213,6 @@ def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path
         assert not consumers.olmo_builds(config, {"web": 9 * 10**9, "wiki": int(pool * 0.98)})
 
 
-def test_levanter_draws_the_rarest_domain_as_often_as_requested_or_says_never(tmp_path, capsys) -> None:
-    for rarest in (0.5, 0.0007, 0.00004, 0.00001):
-        domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki")}
-        text, _ = exported(tmp_path, "levanter", {"web": 1 - rarest, "wiki": rarest}, domains)
-        counts = consumers.levanter_counts(text)
-        never = "Levanter never draws 'wiki' (1e-05): less than one of 32768 sequences."
-        assert (never in capsys.readouterr().err) == (counts["wiki"] == 0) == (rarest == 0.00001)
-        if counts["wiki"]:
-            assert counts["wiki"] / sum(counts.values()) == pytest.approx(rarest, rel=1 / 64 if rarest > 1e-3 else 0.3)
-    domains = {name: {"train": [f"/{name}"]} for name in ("web", "wiki", "law")}
-    exported(tmp_path, "levanter", {"web": 0.99997, "wiki": 1e-5, "law": 2e-5}, domains)
-    assert "Levanter never draws 'law' (2e-05), 'wiki' (1e-05): less than one of" in capsys.readouterr().err
-
-
 def test_the_epoch_of_a_stream_is_the_run(tmp_path: Path) -> None:
     domains = {
         "web": {"train": ["/w"], "tokens_per_document": 500},
@@ -247,15 +228,6 @@ def test_the_epoch_of_a_stream_is_the_run(tmp_path: Path) -> None:
         "web": 0.333333333,
         "code": 0.666666667,
     }
-
-
-def test_maxtext_repeats_its_sources_so_that_none_ends_the_run(tmp_path: Path, capsys) -> None:
-    domains = {"web": {"train": ["/w"], "unique_tokens": 1e10}, "wiki": {"train": ["/i"], "unique_tokens": 7.5e8}}
-    for run, epochs in ((1e9, 1), (2.99e9, 3)):  # 1.993 epochs, and a hundredth more
-        exported(tmp_path, "maxtext-json", {"web": 0.5, "wiki": 0.5}, domains, run, records="samples")
-        assert f"Run MaxText with num_epoch={epochs}." in capsys.readouterr().err
-    exported(tmp_path, "maxtext-json", {"web": 0.5, "wiki": 0.5}, domains, records="samples")
-    assert "MaxText ends with the first source that is read to its end" in capsys.readouterr().err
 
 
 def test_the_table_has_shares_tokens_and_epochs(tmp_path: Path, capsys) -> None:

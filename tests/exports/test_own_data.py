@@ -205,7 +205,7 @@ def test_raw_files_that_a_format_names_are_read_and_make_up_the_mixture(raw: Pat
         reader = "text" if kind else "json"
         assert len(datasets.load_dataset(reader, data_files=own, split="train", cache_dir=str(tmp_path), **kind))
     owner = {path: name for name, own in paths.items() for path in own} | {name: name for name in paths}
-    for form in ("levanter", "torchtitan", "csv"):
+    for form in ("torchtitan", "csv"):
         text = exported(raw, form, wanted)
         assert all(path in text for own in paths.values() for path in own), form
         drawn = Counter()

@@ -48,7 +48,7 @@ def exported() -> dict:
 
 def test_an_export_names_the_datasets_own_files_or_those_of_the_config(exported: dict) -> None:
     own = exported["datasets"]["own"]
-    assert export_data(Dataset(exported, "own"), "levanter") == "results/own/export/raw.json"
+    assert export_data(Dataset(exported, "own"), "torchtitan") == "results/own/export/raw.json"
     assert export_data(Dataset(exported, "own"), "olmo-core") == "results/own/export/rows.json"
     assert export_tokens(Dataset(exported, "own")) == ["results/own/tokens/train.parquet"]
     assert export_run(Dataset(exported, "own"), "run_tokens") == [700 * 4 * 10]

@@ -4,6 +4,7 @@ Neither is run: for Megatron-LM `torchrun` is a program that prints its words, f
 package has its classes with the fields that the wrapper sets, and no other."""
 
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def called(folder: Path, **more: str) -> subprocess.CompletedProcess:
     program.chmod(0o755)
     given = VALUES | {"mixture": f"{folder}/a b.json", "folder": f"{folder}/c d", "steps": "16"} | more
     environment = {"PATH": f"{folder}:{os.environ['PATH']}", "MEGATRON": "/code", "MODEL": "--num-layers 12 --bf16"}
+    environment["VALID"] = "/v/web /v/code"
+    Path(given["mixture"]).write_text("0.7 /a\n0.3 /b\n")
     return subprocess.run(fill(COMMAND, given), env=environment, capture_output=True, text=True)
 
 
@@ -56,10 +59,12 @@ def test_megatrons_wrapper_passes_flags_that_megatron_has(tmp_path: Path) -> Non
     assert all(len(own) == int(known[flag]) if known[flag] != "+" else own for flag, own in passed.items())
     assert passed["--validation-set-names"] == ["web", "code"] and passed["--train-iters"] == ["16"]
     assert passed["--save"] == passed["--load"] == [f"{tmp_path}/c d"]
-    assert passed["--per-split-data-args-path"] == [f"{tmp_path}/a b.json"]
     # what it prints of its losses is a table
     found = read_rows(tmp_path / "c d/losses.csv")
     assert {key: loss for key, (loss, _) in found.items()} == LOSSES
+    (data,) = passed["--per-split-data-args-path"]
+    read = json.loads(Path(data).read_text())
+    assert read == {"train": ["0.7", "/a", "0.3", "/b"], "valid": ["/v/web", "/v/code"], "test": None}
 
 
 def test_steps_whose_last_loss_megatron_would_not_print_are_refused(tmp_path: Path) -> None:

@@ -45,16 +45,32 @@ KEYS: dict[str, str] = {
     "laws/optimise=gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "laws/optimise=mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "laws/optimise=scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
+    "models/*/format=levanter": "export `csv`, and name its shares in the stack's own configuration",
+    "models/*/format=maxtext-json": "export `csv`, and name its shares in the stack's own configuration",
+    "models/*/format=megatron-bridge": "export `csv`, and name its shares in the stack's own configuration",
+    "models/*/format=megatron-splits": "take `megatron-file`, for --data-args-path",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
     "models/*/launch/shard": "leave it out; train a model above 5e9 parameters by your own `command`",
-    "models/*/losses/file": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
-    "models/*/losses/lines": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
-    "models/*/losses/loss": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
-    "models/*/losses/pattern": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
-    "models/*/losses/step": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
-    "models/*/losses/table": 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss',
+    "models/*/losses/file": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
+    "models/*/losses/lines": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
+    "models/*/losses/loss": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
+    "models/*/losses/pattern": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
+    "models/*/losses/step": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
+    "models/*/losses/table": (
+        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+    ),
     "training/*/decay_share": "leave it out: it was of the schedule `wsds`",
     "training/*/horizons": "leave it out, and train one run for each length",
     "training/*/optimizer": "leave it out: the optimizer is AdamW",
@@ -63,6 +79,10 @@ KEYS: dict[str, str] = {
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {
     "--allow-unmeasured": "take it away: a name that may be misspelt is a remark",
+    "--format levanter": "export `csv`, and name its shares in the stack's own configuration",
+    "--format maxtext-json": "export `csv`, and name its shares in the stack's own configuration",
+    "--format megatron-bridge": "export `csv`, and name its shares in the stack's own configuration",
+    "--format megatron-splits": "take `megatron-file`, for --data-args-path",
     "--harm": "add a run of a mixture that reads the domain more often, with its text in the column `pool`",
     "--law gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "--law mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",

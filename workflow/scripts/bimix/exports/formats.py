@@ -24,16 +24,12 @@ class Format(NamedTuple):
 FORMATS = {
     "megatron": Format(".txt", stages=True),
     "megatron-file": Format(".txt"),
-    "megatron-splits": Format(".json"),
     "nemo": Format(".py"),
-    "megatron-bridge": Format(".py"),
     "olmo-core": Format(".py", "domains", counted=True),
     "streaming": Format(".yaml", records=True),
     "huggingface": Format(".py", "domains", records=True, text=True),
     "torchtitan": Format(".py", "domains", text=True),
     "nanotron": Format(".yaml", stages=True),
     "litgpt": Format(".py"),
-    "maxtext-json": Format(".json", records=True),
-    "levanter": Format(".yaml", "domains", zero=True, text=True),
     "csv": Format(".csv", zero=True, text=True),
 }

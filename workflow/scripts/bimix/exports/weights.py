@@ -18,9 +18,6 @@ DECIMALS, MOST_DECIMALS = 9, 15  # of a domain's weight; of its files' at most
 UNITS = 100  # of a file's last decimal, on average: fewer would not divide a weight by size
 MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
 
-BLOCK, MOST = 2048, 32768  # of Levanter: its default, and the largest power of two below its limit of 2^16
-COUNTS = 64  # sequences of the rarest domain in a block: rounding then moves its weight by 1/64 at most
-
 
 @dataclass(frozen=True)
 class Part:
@@ -133,28 +130,12 @@ class Export:
         return None if None in epochs else max(epochs)
 
     @property
-    def whole_epochs(self) -> int | None:
-        """Whole epochs, with MARGIN, that suffice for all domains; None as in `most_epochs`."""
-        return None if self.most_epochs is None else max(1, math.ceil(self.most_epochs * MARGIN))
-
-    @property
     def run_records(self) -> int | None:
         """Records of the run; None if its tokens, or those of a sample, are not known."""
         tokens = self.data.sequence_length if self.data.records == "samples" else 1
         if self.run_tokens is None or tokens is None:
             return None
         return round(self.run_tokens * sum(self.drawn.values()) / tokens)
-
-    @property
-    def block(self) -> int:
-        """The block size of Levanter, in sequences. Levanter rounds each domain's number in a block
-        down, so the rarest should have COUNTS, as far as Levanter allows
-        (src/levanter/data/mixture.py at 4ce7cf98).
-        """
-        wanted, rarest = BLOCK, min(part.weight for part in self.parts)
-        while rarest * wanted < COUNTS and wanted < MOST:
-            wanted *= 2
-        return wanted
 
 
 def staged(

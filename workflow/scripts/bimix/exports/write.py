@@ -6,7 +6,6 @@ cannot hold; any other value raises an error. Jinja's own escaping, for HTML, is
 
 import csv
 import io
-import json
 import pprint
 import re
 import shlex
@@ -24,7 +23,7 @@ from bimix.exports.weights import DECIMALS, MOST_DECIMALS, Export, Part
 
 # The builder of Hugging Face datasets for each file ending, packed or not.
 BUILDERS = {"json": r"jsonl?|ndjson", "parquet": "parquet", "csv": "csv", "text": "te?xt", "arrow": "arrow"}
-SHARES_ALONE = ("megatron", "megatron-file", "megatron-splits", "nanotron")
+SHARES_ALONE = ("megatron", "megatron-file", "nanotron")
 PACKED = r"(\.(gz|zst|xz|bz2))?"
 TEXT = r"\.(jsonl?|ndjson|te?xt|parquet|csv|tsv|arrow)(\.\w+)?$"
 
@@ -149,10 +148,6 @@ def _python(value: object) -> Quoted:
     return Quoted(pprint.pformat(value, width=100, sort_dicts=False))
 
 
-def _json(value: object) -> Quoted:
-    return Quoted(json.dumps(value, ensure_ascii=False))
-
-
 def _yaml(value: str | float) -> Quoted:
     """A YAML scalar on one line, as a key or a value."""
     style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
@@ -184,9 +179,9 @@ PATHS = {
     },
     "argument": {  # as shlex.quote
         r"(?a)^-|[^\w@%+=:,./-]": "arguments are split at blanks, and a shell reads its other marks; take --format"
-        " megatron-splits"
+        " megatron-file"
     },
-    "word": {r"\s": "the file of --data-args-path is split at blanks; take --format megatron-splits"},
+    "word": {r"\s": "the file of --data-args-path is split at blanks"},
     "uninterpolated": {r"\$\{": "llm-foundry would replace what stands in ${}"},
 }
 BARE = ("argument", "word")  # after these a path stands without quotes
@@ -234,7 +229,6 @@ ENVIRONMENT.filters |= {
     "python": _python,
     "repr": lambda value: Quoted(repr(value)),
     "number": lambda value, spec: Quoted(format(value, spec)),
-    "json": _json,
     "yaml": _yaml,
     "csv": _csv,
     "shell": lambda text: Quoted(shlex.quote(text)),
