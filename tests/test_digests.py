@@ -170,6 +170,31 @@ def test_a_kill_between_record_and_output_is_reported_and_the_next_writing_repai
     assert read_json(path) == {"b": 1.0}
 
 
+def test_a_name_that_has_moved_on_the_server_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    path, listed = HOME / "mixtures/je.json", []
+    write_json(path, {"a": 1.0})
+    content = path.read_bytes()
+    path.write_bytes(b"as this machine still has it")
+
+    def asked(folder: Path) -> list[str]:
+        listed.append(folder)
+        path.write_bytes(content)
+        return []
+
+    monkeypatch.setattr(os, "listdir", asked)
+    assert check(path) == path and listed == [record_of(path).parent, path.parent]
+
+
+def test_an_output_is_on_the_disk_before_it_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = []
+    monkeypatch.setattr(os, "fsync", lambda file: events.append(Path(os.readlink(f"/proc/self/fd/{file}")).name))
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda source, target: (events.append(target.name), replace(source, target)))
+    with replacing(HOME / "mixtures/je.json", vouched=False) as temporary:
+        temporary.write_text("{}")
+    assert events == [temporary.name, "je.json", "mixtures"]
+
+
 def test_a_damaged_record_is_a_sentence() -> None:
     path = HOME / "mixtures/je.json"
     write_json(path, {"a": 1.0})

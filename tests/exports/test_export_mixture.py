@@ -112,6 +112,13 @@ def test_a_domain_keeps_its_share_however_many_files_it_has(tmp_path: Path) -> N
             assert own == pytest.approx([mixture[name] * file["size"] / size for file in block["train"]], rel=0.02)
 
 
+def test_the_label_of_a_file_is_no_name_of_another_domain(tmp_path: Path) -> None:
+    domains = {"code": {"train": files(["/a", "/b"])}, "code_0": {"train": files(["/c"])}}
+    for form in ("maxtext-json", "streaming"):
+        read = READERS[form][0](exported(tmp_path, form, {"code": 0.5, "code_0": 0.5}, domains, records="samples")[0])
+        assert read == pytest.approx({"/a": 0.25, "/b": 0.25, "/c": 0.5}), form
+
+
 @pytest.mark.parametrize("form", READERS)
 def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
     """All marks that a format holds in one path, each other in one of its own."""

@@ -162,6 +162,14 @@ def test_no_worse_than_says_by_which_domain_it_is_broken_and_by_how_much():
         found = compare(losses, "one", kind="no_worse_than", margin=margin)
         assert found["broken"].to_list() == ["", broken], margin
     assert compare(losses, "one")["broken"].null_count() == 2
+    # a domain of weight 0 is compared, too: without its loss nothing says that it is not worse
+    lacking = losses.filter((pl.col("mixture") == "one") | (pl.col("domain") == "a"))
+    refused("'two' has no loss of 'b'", compare, lacking, "one", kind="no_worse_than", weights={"a": 1.0})
+
+
+def test_an_infinite_loss_of_weight_0_is_not_in_the_average():
+    losses = table({"m": {"a": STEPS**-0.1, "b": np.full(len(STEPS), np.inf)}})
+    assert average_losses(losses, {"a": 2.0})["loss"].to_numpy() == pytest.approx(STEPS**-0.1)
 
 
 def test_sizes_are_never_mixed_and_the_order_of_the_rows_does_not_matter():

@@ -5,7 +5,7 @@ import pytest
 from refusals import refused
 
 from bimix.errors import InputError
-from bimix.optimum.bounds import feasible_bounds, run_bounds
+from bimix.optimum.bounds import feasible_bounds, run_bounds, with_least
 from bimix.optimum.flags import asked_tokens, note_unlimited, run_tokens_of
 from bimix.optimum.report import hull_distance, support
 
@@ -90,6 +90,13 @@ def test_domains_that_did_not_answer_keep_their_floor_and_bounds_may_meet() -> N
 
 
 RUNS = np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.2, 0.3, 0.5]])
+
+
+def test_a_floor_that_leaves_no_mixture_is_not_set() -> None:
+    tokens, upper = {"a": 1.0, "b": 5.0, "c": 4.0}, np.ones(3)
+    for large, raised in ((0.6, [0.6, 0.0, 0.0]), (0.1, [0.1, 0.45, 0.36])):
+        floor = with_least(np.array([large, 0, 0]), upper, "abc", 0.9, tokens)
+        assert floor == pytest.approx(raised), large
 
 
 def test_a_mixture_inside_of_the_runs_and_one_outside():

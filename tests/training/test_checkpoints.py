@@ -205,6 +205,15 @@ def test_no_link_is_followed_by_what_is_written_in_place(tmp_path: Path, monkeyp
     assert precious.read_text() == "of the user"
 
 
+def test_what_is_put_back_is_newer_than_its_inputs(tmp_path: Path) -> None:
+    for name in ("state/losses.parquet", "losses.parquet"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / "state/losses.parquet").write_bytes(b"losses")
+    os.utime(tmp_path / "state/losses.parquet", (1, 1))
+    assert artefacts.deliver(tmp_path / "state", {"losses.parquet": tmp_path / "losses.parquet"})
+    assert (tmp_path / "losses.parquet").stat().st_mtime > 1
+
+
 def test_attempts_are_lines_with_an_event(tmp_path: Path) -> None:
     assert checkpoints.attempts(tmp_path) == []
     checkpoints.note(tmp_path, "begun", 3, rows=5)

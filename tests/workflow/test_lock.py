@@ -62,6 +62,13 @@ def test_another_checkout_is_refused_and_named_until_its_process_is_dead(tmp_pat
     held.close()
 
 
+def test_the_same_folder_on_another_machine_is_another_call(tmp_path, other, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path / "other")
+    monkeypatch.setattr(socket, "gethostname", lambda: "login2")
+    with pytest.raises(InputError, match="results/mini is held by another call of Snakemake"):
+        lock.hold("mini")
+
+
 @pytest.mark.slow
 def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_results(tmp_path, other) -> None:
     own = tmp_path / "own"
