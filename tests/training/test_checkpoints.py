@@ -1,5 +1,6 @@
 """States on disk without a training: what is kept and chosen, the lock, the curves."""
 
+import errno
 import json
 import os
 import zipfile
@@ -203,6 +204,18 @@ def test_no_link_is_followed_by_what_is_written_in_place(tmp_path: Path, monkeyp
     checkpoints.show_progress(own, {"step": 1})
     assert json.loads((run / "progress.json").read_text()) == {"step": 1}
     assert precious.read_text() == "of the user"
+
+
+def test_room_for_the_checkpoints_is_asked_for_before_a_run_begins(tmp_path: Path, monkeypatch) -> None:
+    checkpoints.check_room(tmp_path, 1000)
+    refused("no room for 3 checkpoints of 1,000,000,000,000.0 MB", checkpoints.check_room, tmp_path, 10**18)
+
+    def quota(*_: int) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(os, "posix_fallocate", quota)
+    refused("checkpoints of 0.1 MB each: Disk quota exceeded, with ", checkpoints.check_room, tmp_path, 10**5)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_put_back_is_newer_than_its_inputs(tmp_path: Path) -> None:

@@ -53,6 +53,14 @@ def on_gpus(folder: Path) -> dict[str, str]:
     return environment
 
 
+def lives(stat: Path) -> bool:
+    """Whether the process of this file in /proc still runs."""
+    try:
+        return stat.read_text().split()[2] not in "ZX"
+    except OSError:
+        return False
+
+
 def launcher(folder: Path, gpus: int, threads: int = 2) -> list[str]:
     """What launches training.py of a folder on a node; its log is `said`, those of attempts are in `history`."""
     command = ["bash", "workflow/scripts/launch_training.sh", str(gpus), "1", str(threads), "0"]
@@ -127,6 +135,34 @@ def test_processes_that_are_asked_to_stop_are_left_the_time_they_take(tmp_path, 
         # the launcher asks a process again where the other one has ended before it
         said = (tmp_path / str(rank)).read_text().splitlines()
         assert said[0] == "asked to stop" and said[-1] == "saved"
+
+
+ORPHAN = """
+import os, sys, time
+from pathlib import Path
+sys.path.insert(0, "workflow/scripts")
+from bimix.training.session import end_by_sigterm
+end_by_sigterm()
+own = Path(sys.argv[1], os.environ.get("RANK", "0"))
+own.write_text(str(os.getpid()))
+own.rename(own.with_suffix(".process"))
+time.sleep(600)
+"""
+
+
+@pytest.mark.slow
+def test_processes_whose_launcher_is_killed_end(tmp_path: Path) -> None:
+    """Before they have met no collective would tell them."""
+    (tmp_path / "training.py").write_text(ORPHAN)
+    launched = subprocess.Popen([*launcher(tmp_path, 2), str(tmp_path)], cwd=ROOT, env=on_gpus(tmp_path))
+    files = [tmp_path / f"{rank}.process" for rank in range(2)]
+    try:
+        wait_until(lambda: all(file.exists() for file in files), "all processes", 300)
+    finally:
+        launched.kill()
+        launched.wait()
+    places = [Path("/proc", file.read_text(), "stat") for file in files]
+    wait_until(lambda: not any(map(lives, places)), "the end of all", 60)
 
 
 SETTINGS = "import os; print(*(os.environ.get(name) for name in ("

@@ -22,7 +22,7 @@ import export_model
 import gather_losses
 import pretrain_model
 from bimix.digests import digest_file
-from bimix.training import artefacts, attempt, loop, provenance
+from bimix.training import artefacts, attempt, loop, provenance, rows
 from bimix.training.attempt import STOPPED
 from bimix.training.rows import check_shards
 
@@ -189,6 +189,36 @@ def test_a_spoilt_shard_is_a_sentence_before_the_first_update(corpus: Path, tmp_
         other, out = spoil_shard(corpus, tmp_path / f"corpus{number}", spoil, digest), tmp_path / f"out{number}"
         refused(rf"train\.cats\.bin {sentence}", pretrain_model.main, flags(other, out))
         assert events(own_state(out)) == []
+
+
+def test_shards_are_hashed_once_and_again_where_they_differ(corpus: Path, tmp_path: Path, monkeypatch) -> None:
+    other = spoil_shard(corpus, tmp_path / "corpus", lambda ids: ids)
+    hashed, hash_one = [], rows.check_shard
+
+    def counted(path: str, *more) -> int:
+        hashed.append(Path(path).name)
+        return hash_one(path, *more)
+
+    monkeypatch.setattr(rows, "check_shard", counted)
+
+    def start() -> list[str]:
+        hashed.clear()
+        out = tmp_path / f"out{len(list(tmp_path.iterdir()))}"
+        assert pretrain_model.main(flags(other, out, steps=2, evaluate_every=2)) == 0
+        return sorted(hashed)
+
+    names = [f"{split}.{domain}.bin" for split in ("train", "validation") for domain in ("bees", "cats", "dogs")]
+    assert start() == names and start() == []
+    path = other / "train.cats.bin"
+    os.utime(path, ns=(1, 1))
+    assert start() == ["train.cats.bin"]
+    content = bytearray(path.read_bytes())
+    content[100] ^= 1
+    path.write_bytes(bytes(content))
+    refused("train.cats.bin is not as it was written", start)
+    os.utime(path, ns=(1, 1))  # of the same size and time it passes here, and verify hashes every shard
+    assert start() == []
+    refused("train.cats.bin is not as it was written", check_shards, pl.read_parquet(other / "train.parquet"), 99, 1)
 
 
 def test_shards_that_nobody_reads_are_not_looked_at(corpus: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`bimix doctor` proves a machine by a real training that it stops once, and says what is wrong."""
 
+import fcntl
 import json
 import shutil
 import subprocess
@@ -44,6 +45,18 @@ def test_a_tokenizer_that_no_cache_has_is_said(tmp_path: Path, monkeypatch: pyte
     (tmp_path / "tokenizer.json").touch()
     assert check_cluster.tokenizer(str(tmp_path / "tokenizer.json")).endswith("tokenizer.json is there.")
     refused(r"for .nobody/nothing", check_cluster.tokenizer, "nobody/nothing")
+
+
+def test_the_lock_that_trainings_take_is_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_cluster.RESULTS.mkdir(parents=True)
+    assert check_cluster.links() == "results/ has both."
+
+    def without(*_: object) -> None:
+        raise OSError("Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    refused("cannot be locked or linked", check_cluster.links)
 
 
 def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,7 +93,7 @@ def links() -> str:
     """Errors: the file system of results/ has no locks or no hard links, which checkpoints need."""
     with TemporaryDirectory(dir=RESULTS) as folder, open(f"{folder}/one", "w") as file:
         try:
-            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.link(file.name, f"{folder}/other")
         except OSError as error:
             said = f"results/ lies where files cannot be locked or linked ({error}): put it elsewhere."

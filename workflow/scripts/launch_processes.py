@@ -6,6 +6,7 @@ flags of accelerate launch, script, its flags -> the exit status of the first pr
 """
 
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ HINTS = {
 
 
 def main() -> int:
+    os.environ["BIMIX_LAUNCHER"] = str(os.getpid())  # whose end is that of the processes
     if sys.argv[1] == "--alone":
         return alone(sys.argv[2:])
     return together()

@@ -38,7 +38,7 @@ BESIDES = ("provenance", "coefficients")  # of a law's document: not compared wo
 RUNS = ("runs/*/*", "reweighting/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock", ".snakemake_timestamp"}
-TRACES |= {"shards.jsonl", "report.html"}  # which each call writes again
+TRACES |= {"shards.jsonl", "report.html", "checked.json"}  # which calls write again
 OWN = "verify.txt"  # made by this very check, after its old version was deleted
 COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
 INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
@@ -70,7 +70,6 @@ def verify(folder: Path) -> Findings:
         trained = mixtures if current and path.parts[-4] == "runs" else None
         check_run(path, found, indices if current else None, trained)
     check_gathered(folder, found)
-    check_reused(folder, found)
     check_laws(folder, found)
     name_unvouched(folder, found)
     holder = read_progress(folder / ".lock") if found.faults else {}
@@ -237,8 +236,6 @@ def check_gathered(folder: Path, found: Findings) -> None:
             if not {"mixture", "seed", *LOSSES} <= set(table.columns):
                 found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
                 continue
-            if "source" in table.columns:  # what older runs are of is compared by `check_reused`
-                table = table.filter(pl.col("source") == "new")
             if "model" not in table.columns:  # which a table of several models has
                 table = table.with_columns(model=pl.lit(path.parent.name))
             for (model, name, seed), own in table.group_by("model", "mixture", "seed", maintain_order=True):
@@ -258,20 +255,6 @@ def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
     runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
     reports = [place / "run.json" for place in runs if (place / "run.json").is_file()]
     return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
-
-
-def check_reused(folder: Path, found: Findings) -> None:
-    """Compare what older runs were read from with its digests."""
-    for path in sorted((folder / "reused").glob("*.json")):
-        with found.noting(path):
-            for name, files in read_json(path)["sources"].items():
-                there = {file: digest for file, digest in files.items() if Path(file).is_file()}
-                for file, digest in there.items():
-                    same = digests.digest_file(Path(file)) == digest
-                    found.expect(same, f"{path}: {file} has changed since it was reused.")
-                found.checked["files of reused runs"] += len(there)
-                if len(there) < len(files):
-                    found.unchecked.append(f"{path}: {len(files) - len(there)} files of {name} are not there any more.")
 
 
 def check_laws(folder: Path, found: Findings) -> None:

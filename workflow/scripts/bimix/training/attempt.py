@@ -40,6 +40,7 @@ def bring_to_end(
     main process alone: it writes all files into that folder except the losses and run.json, whose
     content it returns.
     """
+    status = 0
     with holding(session, folder, fingerprint, places.values()) as own:
         if not put_back(session, own, places):
             session.accelerator.project_configuration.logging_dir = own
@@ -48,15 +49,19 @@ def bring_to_end(
             name = {"name": "/".join(folder.parent.parts[-2:])}  # model and mixture
             project = "tensorboard" if "tensorboard" in map(str, session.accelerator.log_with) else "bimix"
             session.accelerator.init_trackers(project, init_kwargs={"wandb": name, "trackio": name})
-            finished = training(own)
+            try:
+                finished = training(own)
+            except InputError:  # in all processes, as of a loss that is not finite
+                session.accelerator.end_training()
+                raise
             if finished is None:
-                return STOPPED
-            if session.accelerator.is_main_process:
+                status = STOPPED
+            elif session.accelerator.is_main_process:
                 report = results(own, finished)
                 finish(session, own, finished, report, [name for name in places if name != artefacts.REPORT])
                 artefacts.deliver(own, places)
-    session.accelerator.end_training()
-    return 0
+    session.accelerator.end_training()  # without it NCCL warns, and may hang where all should go
+    return status
 
 
 @contextmanager

@@ -224,6 +224,29 @@ def sweep(places: Iterable[Path]) -> None:
                     path.unlink(missing_ok=True)
 
 
+def check_room(folder: Path, size: int) -> None:
+    """Errors: the disk or a quota has no room for the checkpoints of a run that begins, of `size`
+    bytes each: those kept and the one being written.
+    """
+    free, probe = shutil.disk_usage(folder).free, folder / f".room.{os.getpid()}.partial"
+    try:
+        with probe.open("wb") as file:
+            if free >= (KEPT + 1) * size:
+                os.posix_fallocate(file.fileno(), 0, size)  # quotas are in no count of free bytes
+                return
+            full = "the disk is full"
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        full = error.strerror
+    finally:
+        probe.unlink(missing_ok=True)
+    raise InputError(
+        f"{folder} has no room for {KEPT + 1} checkpoints of {size / 1e6:,.1f} MB each: {full}, with {free / 1e6:,.1f} MB"
+        f" free on the disk; make room and start again."
+    )
+
+
 def save(folder: Path, state: dict) -> None:
     """Write the state after `state["step"]` updates, keep the last two, also on a full disk."""
     path = folder / f"step-{state['step']:09d}.pt"
@@ -231,7 +254,11 @@ def save(folder: Path, state: dict) -> None:
         with replacing(path, vouched=False) as temporary:  # the archive has checksums of its own
             torch.save(state, temporary)
     except (OSError, RuntimeError) as error:  # torch's own writer turns a full disk into a RuntimeError
-        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
+        free = shutil.disk_usage(folder).free / 1e6
+        raise InputError(
+            f"{path} cannot be written ({error}): the disk or a quota is probably full, with {free:,.1f} MB free on the"
+            f" disk; make room and start again."
+        ) from error
     for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
         old.unlink()
 

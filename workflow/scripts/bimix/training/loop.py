@@ -26,6 +26,7 @@ from bimix.training.update import Batch, Learner, ahead, batches, evaluate, own_
 
 LOOK_SECONDS = 5  # between two looks at the device: a stop, a bad loss and a due checkpoint are seen no later
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at most, as each waits for the device
+STATE_BYTES = 12  # of a checkpoint for each parameter: the weight and the two moments of AdamW
 SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations are further apart
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
@@ -145,6 +146,10 @@ def begin(
         read = [name for name, read in zip(session.domains, schedule.read(), strict=True) if read]
         session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
         session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(session.evaluated)))
+    if state["step"] == 0:
+        with session.agreeing():
+            if session.accelerator.is_main_process:
+                checkpoints.check_room(folder, STATE_BYTES * session.shape.parameters)
     learner = prepare(session, plain, state, wrapped)
     advance = method(learner)
     advance.load_state_dict(state.pop("method", {}))

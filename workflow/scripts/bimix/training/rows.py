@@ -1,11 +1,13 @@
 """Token rows by (domain, row number), from any number of files."""
 
 import hashlib
+import json
 import mmap
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,8 +15,10 @@ import polars as pl
 from bimix.corpus.permutation import permute
 from bimix.errors import InputError
 from bimix.mixtures.pools import pool_rows
+from bimix.outputs import replacing
 
-OPEN_FILES = 512
+OPEN_FILES = 20_000  # maps of one process; the system allows 65,530 and some are of others
+CHECKED = "checked.json"  # next to the token index
 PIECE = 2**22  # bytes of a shard that are looked at together
 SPREAD_KEY = 1  # names the permutation that spreads rows over a domain's files; every run of any seed has the same
 
@@ -23,7 +27,7 @@ class RowStore:
     """The rows of `domains` in an `index` (domain, path, rows, tokens, documents, dtype, digest).
 
     `open_rows(path, dtype, rows)` returns an array-like (rows, row length) for one file, usually a
-    memory map; at most 512 are kept open, since the system's maps are limited.
+    memory map; at most OPEN_FILES are kept, since the system's maps are limited.
     """
 
     def __init__(
@@ -146,6 +150,39 @@ def check_shards(index: pl.DataFrame, vocabulary: int, threads: int) -> int:
     columns = index.select("path", "dtype", "rows", "tokens", "digest").rows()
     with ThreadPoolExecutor(threads) as pool:
         return sum(pool.map(lambda row: check_shard(*row, vocabulary), columns))
+
+
+def stamps(index: pl.DataFrame, vocabulary: int) -> dict[str, list]:
+    """{path: bytes, time, inode, digest, vocabulary} of the shards that are there: what must be the
+    same for a shard that was checked before.
+    """
+    found = {}
+    for path, digest in index.select("path", "digest").iter_rows():
+        if os.path.exists(path):
+            there = os.stat(path)
+            found[path] = [there.st_size, there.st_mtime_ns, there.st_ino, digest, vocabulary]
+    return found
+
+
+def read_checked(record: Path) -> dict[str, list]:
+    """The stamps of shards that trainings of this dataset have checked."""
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # all are checked again
+    return found if isinstance(found, dict) else {}
+
+
+def note_checked(record: Path, checked: dict[str, list]) -> str | None:
+    """Add stamps to the record; a sentence where it cannot be written. Of two that write at once
+    one is lost, and those shards are checked again.
+    """
+    try:
+        with replacing(record, vouched=False) as temporary:
+            temporary.write_text(json.dumps(read_checked(record) | checked) + "\n", encoding="utf-8")
+    except OSError as error:
+        return f"{record} cannot be written ({error.strerror}), so the next training checks these shards again."
+    return None
 
 
 def check_shard(path: str, dtype: str, rows: int, tokens: int, digest: str, vocabulary: int) -> int:

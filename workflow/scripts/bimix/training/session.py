@@ -3,6 +3,7 @@ the settings, the stop request, and the agreement between processes.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import shutil
@@ -37,10 +38,21 @@ from bimix.model.transformer import Shape
 from bimix.tables import read_table
 from bimix.training import provenance
 from bimix.training.recipe import Recipe, rate_fault
-from bimix.training.rows import Part, RowStore, check_shards, open_rows, pool
+from bimix.training.rows import (
+    CHECKED,
+    Part,
+    RowStore,
+    check_shards,
+    note_checked,
+    open_rows,
+    pool,
+    read_checked,
+    stamps,
+)
 
 TRACKERS = ("tensorboard", "wandb", "trackio", "none")
 PROGRESS_SECONDS = 10
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 PATIENCE = timedelta(minutes=10)  # of a process for the others in updates
 LONG_PATIENCE = timedelta(hours=1)  # while one of them reads or writes tens of GB
 MANY_TOKENS = 4e9  # of shards whose digests are checked: from here on it takes seconds to minutes
@@ -96,6 +108,7 @@ class Session:
     deadline: float | None  # by time.monotonic()
     lock_seconds: float  # how long to wait for another attempt at a run
     tokenizer: str  # digest of its file
+    record: Path  # of the shards that were checked
     origin: dict  # of this attempt: code, versions, devices
     attention: str  # the kernel that torch chooses
     signals: list[int] = field(default_factory=list)
@@ -165,8 +178,17 @@ class Session:
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
-        """Compare a token index's shards with their digests, divided among a host."""
+        """Compare a token index's shards with their digests, divided among a host: those that no
+        training has checked, or that differ since in size, time or inode.
+        """
         index = index.filter(pl.col("rows") > 0)
+        now, before = {}, {}
+        if self.accelerator.is_main_process:
+            now, before = stamps(index, self.shape.vocabulary), read_checked(self.record)
+        known = self.broadcast([path for path, stamp in now.items() if before.get(path) == stamp])
+        index = index.filter(~pl.col("path").is_in(known))
+        if index.is_empty():
+            return
         begun = time.monotonic()
         if index["tokens"].sum() > MANY_TOKENS:
             self.say(f"Checking the digests of {index.height} shards.")
@@ -175,6 +197,8 @@ class Session:
         threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
         with self.agreeing():
             size = check_shards(index.sort("path").filter(mine), self.shape.vocabulary, max(1, threads))
+        if self.accelerator.is_main_process and (remark := note_checked(self.record, now)):
+            self.say(remark)
         size, seconds = sum(gather_object([size])), time.monotonic() - begun
         if seconds > PROGRESS_SECONDS:
             self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
@@ -211,14 +235,23 @@ def open_session(options: argparse.Namespace) -> Session:
         deadline=None if options.max_seconds is None else launched + options.max_seconds,
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
+        record=options.train.with_name(CHECKED),
         origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
         attention=attention_kernel(shape, train.row_length - 1, accelerator.device, recipe.precision),
     )
 
 
 def end_by_sigterm() -> None:
-    """Restore SIGTERM's default; launch_training.sh ignores the signal, which its children inherit."""
+    """Restore SIGTERM's default; launch_training.sh ignores the signal, which its children inherit.
+    Where the launcher ends in any way the kernel sends it: orphans would wait for each other for
+    half an hour before they have met, and keep their GPUs.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    launcher = os.environ.get("BIMIX_LAUNCHER")
+    if launcher is not None:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != int(launcher):
+            raise InputError("the launcher of this process has ended, and so does the process; start the run again.")
 
 
 def forget_settings() -> None:
