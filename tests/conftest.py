@@ -24,7 +24,7 @@ VALIDATION_ROWS = 5
 # be waited for alone. A name that several folders have is that of each.
 LONGEST = [
     *("slurm", "small_run", "verification", "crashes", "pairs", "report", "reweighting", "observed_workflow"),
-    *("command", "frozen_plans", "benchmarks", "score_answers", "workflow", "pretraining", "two_nodes", "prior"),
+    *("command", "frozen_plans", "benchmarks", "answer_questions", "workflow", "pretraining", "two_nodes", "prior"),
     *("elsewhere", "trainer_runs", "examples", "changed_text", "rivals", "launch_training", "transfer"),
     *("pages", "compiled", "state"),
 ]

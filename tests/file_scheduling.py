@@ -20,7 +20,6 @@ APART = {
     "explore",
     "export",
     "frozen_laws",
-    "generation",
     "law_figures",
     "metrics",
     "model",

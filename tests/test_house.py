@@ -31,12 +31,12 @@ ROOMS = {
     "judge": "mixtures observations transfer laws plan training optimum",
     "search": "mixtures observations transfer laws optimum judge",
     "exports": "corpus mixtures training",
-    "downstream": "corpus model training",
+    "downstream": "corpus observations model training",
     "results": "mixtures observations transfer laws training optimum judge exports",
     "settings": "corpus mixtures observations training plan optimum exports",
 }
 # Modules of rooms that planning imports: they bring no table and no array.
-QUICK = {"errors", "digests", "laws.table", "corpus.files", "corpus.shards", "mixtures.names", "training.recipe"}
+QUICK = {"errors", "digests", "laws.table", "corpus.files", "corpus.shards", "corpus.tasks", "mixtures.names", "training.recipe"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
 LINES = {"code": 34_470, "tests": 32_300, "docs": 3_240, "README.md": 150}
@@ -58,6 +58,9 @@ DROPPED: dict[str, str] = {
     "corpus/ask_versions": "name files far away by addresses",
     "datasets/*/corpus/ask_versions": "name files far away by addresses",
     "datasets/*/design": "`bimix first` names the first runs",
+    "datasets/*/downstream/precision": "leave it out: weights answer",
+    "datasets/*/downstream/rejects": "leave it out: lm_eval asks",
+    "datasets/*/downstream/tasks/*": "list names of lm_eval's tasks",
     "datasets/*/methods": "list the mixtures under `compare/mixtures`",
     "datasets/*/observations/allow_unmeasured": "take it away",
     "datasets/*/observations/costs": "leave it out: of runs trained elsewhere",

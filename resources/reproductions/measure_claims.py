@@ -16,10 +16,10 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "observations" / "proof2"))
 
-import answer_questions
-from answer_questions import FIRST, MARK, REFERENCE, markdown
 from public_tables import mixing_curves
 
+import answer_questions
+from answer_questions import FIRST, MARK, REFERENCE, markdown
 from bimix.judge import errors
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations

@@ -108,11 +108,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
         return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"))
 
-    def generation(name: str, model: str, items: int, *more: str) -> Case:
-        flags = ("--model", model if full else "proxy", "--items", str(items if full else 4), "--vocabulary", words[-1])
-        room = ("--cache-tokens", "131072") if full else ("--lengths", "3", "9", "--new-tokens", "3", "--rounds", "1")
-        return Case(name, ("bench_generation.py", *flags, *room, *device, *more), ("transformers", "safetensors"))
-
     def stacked(count: int, rows: int, compiled: bool) -> Case:
         flags = ("--count", str(count if full else 3), "--rows", str(rows if full else 2))
         more = ("--compile",) if compiled and full else ()
@@ -147,11 +142,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
         "swarm": [stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)],
-        "downstream": [
-            generation("280M, fp32", "280M", 1000),
-            generation("280M, fp32, graphs", "280M", 1000, *(("--graphs",) if full else ())),
-            generation("1B, bf16, graphs", "1B", 500, *(("--precision", "bf16", "--graphs") if full else ())),
-        ],
     }
 
 

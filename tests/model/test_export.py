@@ -86,6 +86,24 @@ def test_greedy_text_is_ours_and_ids_are_the_tokenizers(run: Path) -> None:
     assert written.tolist() == expected.tolist()
 
 
+def test_a_padded_batch_of_prompts_has_our_logits_and_our_greedy_text(run: Path) -> None:
+    tokenizer = transformers.AutoTokenizer.from_pretrained(run / "export")
+    model = transformers.AutoModelForCausalLM.from_pretrained(run / "export").eval()
+    prompts = [TEXT[start : start + 4 + start % 9].strip() for start in range(0, 40, 2)]
+    batch = tokenizer(prompts, return_tensors="pt", padding=True)
+    assert len(prompts) == 20 and 0 < (1 - batch["attention_mask"]).sum(1).max() < batch["input_ids"].shape[1]
+    positions = (batch["attention_mask"].cumsum(1) - 1).clamp(min=0)
+    with torch.no_grad():
+        found = model(**batch, position_ids=positions).logits[:, -1]
+    written = model.generate(**batch, max_new_tokens=8, do_sample=False, eos_token_id=-2)[:, -8:]
+    for prompt, logits, ids in zip(prompts, found, written, strict=True):
+        own = torch.tensor([tokenizer(prompt)["input_ids"]])
+        torch.testing.assert_close(logits, own_logits(run, own)[0, -1], rtol=1e-5, atol=1e-5)
+        for _ in range(8):
+            own = torch.cat((own, own_logits(run, own)[:, -1:].argmax(-1)), dim=1)
+        assert own[0, -8:].tolist() == ids.tolist()
+
+
 def test_what_cannot_be_exported_is_refused_in_a_sentence_and_leaves_nothing(run: Path, tmp_path: Path) -> None:
     good = (run / "model.safetensors").read_bytes()
     (tmp_path / "short.safetensors").write_bytes(good[:-100])

@@ -12,8 +12,9 @@ from scipy.stats import t as student
 
 FOLDER = Path(__file__).parents[2] / "resources" / "observations" / "proof2"
 sys.path.insert(0, str(FOLDER))
-import answer_questions  # noqa: E402
 import train  # noqa: E402
+
+import answer_questions  # noqa: E402
 
 PLAN = answer_questions.PLAN
 DOMAINS = [f"d{number:02}" for number in range(22)]

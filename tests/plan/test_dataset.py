@@ -30,10 +30,7 @@ CONFIG = {
             "downstream": {
                 "model": "large",
                 "steps": [10, 40],
-                "tasks": {
-                    "far": {"kind": "question", "items": "https://host/a.json", "shots": "near.jsonl"},
-                    "own": {"kind": "last_word", "items": "own.jsonl", "shots": None},
-                },
+                "tasks": ["triviaqa", "arc_easy"],
             },
         }
     },

@@ -229,12 +229,14 @@ def test_versions_decide_a_shard_and_all_that_reads_the_text(raw: Path) -> None:
 
 
 def test_files_of_tokenizer_and_tasks_are_known_by_their_bytes(raw: Path) -> None:
-    tasks = {"near": {"kind": "qa", "items": str(raw), "shots": "hf://far/x.jsonl"}}
-    own = Dataset({"datasets": {"own": {"downstream": {"tasks": tasks}}}}, "own")
+    task = {"task": "near", "dataset_kwargs": {"data_files": {"test": str(raw), "train": "hf://far/x.jsonl"}}}
+    (raw.parent / "near.yaml").write_text(yaml.safe_dump(task))
+    block = {"tasks": ["near", "arc_easy"], "task_files": str(raw.parent)}
+    own = Dataset({"datasets": {"own": {"downstream": block}}}, "own")
     for text in ("one", "six"):
         replace(raw, text)
         assert planning.file_version(own, str(raw)) == digest_file(raw)
-        assert planning.task_versions(own) == [digest_file(raw), None]
+        assert planning.task_versions(own) == [digest_file(raw.parent / "near.yaml"), digest_file(raw)]
 
 
 # What paths, globs and lists of raw files stand for

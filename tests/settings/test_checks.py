@@ -89,19 +89,22 @@ def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.jsonl").touch()
     os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks/own.yaml").write_text("{task: own, dataset_kwargs: {data_files: q.jsonl}}")
     (tmp_path / "list").write_text("a.jsonl\npipe.jsonl\t3\nhttp://host/x.jsonl\n")
 
     def change(config: dict) -> None:
         first, *others = demo(config)["domains"]
         mapped(config, dict.fromkeys(others, "a.jsonl") | {first: ["a.jsonl", "pipe.jsonl", "/dev/zero", "@list"]})
         demo(config)["tokenizer"] = {"file": "nothing.json", "end_of_text": "x"}
-        tasks = {"own": {"kind": "question", "items": "q.jsonl", "shots": None}}
-        demo(config)["downstream"] = {"model": "target", "steps": [80, 160], "tasks": tasks}
+        tasks = {"tasks": ["webquestions", "own", "arc_easy"], "task_files": "tasks"}
+        demo(config)["downstream"] = {"model": "target", "steps": [80, 160]} | tasks
 
     config = whole(change)
     assert said(config) == []
     lines = said(config, wanted=["demo"])
-    assert lines[0].startswith("datasets/demo: these files are not there: nothing.json, q.jsonl; `downstream: null` ")
+    assert lines[0].startswith("datasets/demo: these files are not there: ")
+    assert all(f"{path}" in lines[0] for path in ("nothing.json", "q.jsonl", "data/qa/webquestions_test.jsonl"))
     of_kind = "is a pipe or a device; name a file."
     assert lines[1:] == [f'datasets/demo/corpus/train/cpp: "{path}" {of_kind}' for path in ("pipe.jsonl", "/dev/zero")]
     (tmp_path / "results/demo").mkdir(parents=True)

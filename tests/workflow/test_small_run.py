@@ -46,7 +46,8 @@ datasets:
     downstream:
       model: atom
       steps: [12, 24]
-      tasks: {words: {kind: last_word, items: words.jsonl, shots: null}}
+      tasks: [words, words_bits]
+      task_files: tasks
     reweighting: {model: atom, reference: baseline, training: {steps: 12}}
   other: *mini
 """
@@ -70,6 +71,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     copy_checkout(folder)
     (folder / "mini.yaml").write_text(SETTINGS)
     write_corpus(folder / "corpus")
+    (folder / "tasks").mkdir()
+    for name, kind in (("words", "_generated"), ("words_bits", "_bits")):
+        task = {"task": name, "include": [f"../resources/tasks/{kind}", "../resources/tasks/_lambada"]}
+        task |= {"dataset_kwargs": {"data_files": {"test": "words.jsonl"}}}
+        if kind == "_generated":
+            task |= {"generation_kwargs": {"until": ["\n"], "do_sample": False, "max_gen_toks": 4}}
+        (folder / f"tasks/{name}.yaml").write_text(yaml.safe_dump(task))
     passages = [f"{' '.join(words.split()[:end])}" for words in WORDS.values() for end in (3, 4, 5)]
     (folder / "words.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in passages))
     printed = said(folder, "--configfile", "mini.yaml")
@@ -94,13 +102,18 @@ def test_the_contract_of_files_is_kept(built: Path) -> None:
     counts = pl.read_parquet(results / "counts/sea.parquet")
     assert counts.columns == ["first", "second", "n"]
     assert counts["n"].sum() == index.filter(pl.col("domain") == "sea")["rows"].sum() * 15
-    answers = pl.read_parquet(results / "downstream/atom/bimix.parquet")
-    assert answers.columns[:4] == ["task", "step", "item", "prompt_hash"]
-    assert answers["step"].to_list() == [12] * 6 + [24] * 6
-    assert answers.columns[-7:-4] == ["prediction", "exact", "normalised"]
-    assert answers.columns[-4:] == ["gold", "gold_tokens", "gold_bytes", "gold_bits"]
-    accuracies = pl.read_csv(results / "tables/downstream.csv")
-    assert accuracies.height == 2 * 2 * 2 * 3 and accuracies["average_loss"].null_count() == 0
+    answers = pl.read_csv(results / "downstream/atom/bimix.csv")
+    assert answers.columns == ["task", "metric", "step", "value", "stderr", "n"]
+    assert answers.select("task", "metric", "step").rows() == [
+        (task, metric, step)
+        for step in (12, 24)
+        for task, metric in (
+            ("words", "exact_match"),
+            ("words", "normalised_match"),
+            ("words_bits", "bits_per_byte"),
+        )
+    ]
+    assert set(answers["n"]) == {6} and pl.read_csv(results / "tables/downstream.csv").height == 4 * 2 * 5
     assert "Questions answered right after step 24" in (results / "summary.txt").read_text()
     details = (results / "summary_details.txt").read_text()
     assert "atom ends " in details and "von Neumann entropies are of 20 pieces of each domain" in details
@@ -152,8 +165,8 @@ def test_a_change_of_the_config_repeats_what_it_changes_and_nothing_else(built: 
     assert planned_with(built, "mini/groups/entropy", names)["pretrain_model"] == 2
     # steps asked for later train nothing again
     jobs = planned_with(built, "mini/downstream/steps", [8, 24])
-    assert jobs["score_answers"] == 2 and "pretrain_model" not in jobs
-    assert not {"score_answers", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
+    assert jobs["answer_questions"] == 2 and "pretrain_model" not in jobs
+    assert not {"answer_questions", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
 
 
 def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[str, int]:

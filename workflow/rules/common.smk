@@ -18,6 +18,7 @@ from bimix.plan.shards import Shards, digest, file_version, held_out_length, mis
 from bimix.plan.shards import task_versions, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
+from bimix.corpus.tasks import task_folders
 
 DATASETS = {name: Dataset(config, name) for name in config["datasets"]}
 names_under = functools.partial(sources.names_under, config)
@@ -266,4 +267,4 @@ wildcard_constraints:
     round=r"[1-9]\d*",
     part=r"\d+",
     split="train|validation",
-    task=names_under("downstream/tasks"),
+    step=r"[1-9]\d*",

@@ -1,130 +1,109 @@
-# Downstream: what the mixture buys (paper Sec. 4; Figures 4, 7, 8).
-#   runs/{model}/{run}/, task files -> downstream/{model}/{run}.parquet
+# Downstream: what the mixture buys (paper Sec. 4; Figures 4, 7, 8), by lm_eval.
+#   runs/{model}/{run}/, task files -> downstream/{model}/{run}/{step}.json -> downstream/{model}/{run}.csv
 #       -> tables/downstream.csv, figures/downstream*.svg
 # A dataset without a block `downstream` has none of this. Weights of earlier steps are in the run's
 # state/, where training puts them while it passes; a run that ended before they were requested is
 # not trained again.
 
 
-rule score_answers:
-    """The answers of one run to every question, at several of its steps; what is done already lies
-    in state/.
-    """
+rule answer_questions:
+    """lm_eval's results of the tasks for one run at a step; what is done already lies in state/."""
     input:
         weights="results/{dataset}/runs/{model}/{run}/model.safetensors",
         run="results/{dataset}/runs/{model}/{run}/run.json",
         tokenizer="results/{dataset}/tokenizer.json",
         questions=planned(
-            lambda dataset, model, run: there(
-                dataset, inputs.task_inputs(dataset), f"{dataset.folder}/downstream/{model}/{run}.parquet"
+            lambda dataset, model, run, step: there(
+                dataset, inputs.task_inputs(dataset), f"{dataset.folder}/downstream/{model}/{run}/{step}.json"
             )
         ),
-        code=script(
-            "score_answers",
-            "model/generation",
-            "downstream/questions",
-            "downstream/prompts",
-            "downstream/answers",
-        ),
+        code=script("answer_questions", "downstream/answers", "training/exported", "model/export"),
     output:
-        answers="results/{dataset}/downstream/{model}/{run}.parquet",
-        report="results/{dataset}/downstream/{model}/{run}.json",
+        results="results/{dataset}/downstream/{model}/{run}/{step}.json",
     log:
-        "results/{dataset}/logs/score_answers/{model}/{run}.log",
+        "results/{dataset}/logs/answer_questions/{model}/{run}/{step}.log",
     benchmark:
-        "results/{dataset}/benchmarks/score_answers/{model}/{run}.tsv"
+        "results/{dataset}/benchmarks/answer_questions/{model}/{run}/{step}.tsv"
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:
-        "../../envs/torch.yaml"
+        "../../envs/downstream.yaml"
     threads: entry("models/{model}/launch/threads")
     resources:
-        gpu=GPUS,
-        nodes=entry("models/{model}/launch/nodes"),
-        compile=entry("models/{model}/launch/compile"),
-        cache_tokens=planned(lambda dataset: max(16384, dataset.block["sequence_length"])),
+        gpu=planned(lambda config, model: min(config["models"][model]["launch"]["gpus"], 1)),
+        batch_size=setting("downstream/batch_size", default=8),
     params:
-        tasks=as_json("datasets/{dataset}/downstream/tasks"),
+        tasks=setting("downstream/tasks"),
+        task_files=planned(lambda dataset: task_folders(dataset.block["downstream"].get("task_files"))),
         versions=planned(task_versions),
-        steps=setting("downstream/steps"),
-        new_tokens=planned(lambda dataset: min(20, dataset.block["sequence_length"] // 4)),
-        rejects=setting("downstream/rejects", default=0.0),
-        precision=setting("downstream/precision", default="no"),
+        shots=setting("downstream/shots", default="none"),
+        limit=setting("downstream/limit", default="none"),
+        backend=setting("downstream/backend", default="hf"),
         end_of_text=setting("tokenizer/end_of_text"),
         sequence_length=setting("sequence_length"),
         state="results/{dataset}/runs/{model}/{run}/state",
-        parts="results/{dataset}/downstream/{model}/state/{run}",
+        parts="results/{dataset}/downstream/{model}/{run}/state/{step}",
     shell:
-        LAUNCHER + r"""{resources.gpu} {resources.nodes} {threads} 0 \
+        LAUNCHER + r"""{resources.gpu} 1 {threads} 0 \
             {log:q} {params.parts:q}/logs \
-            score_answers.py \
-            --cache-tokens {resources.cache_tokens} \
-            --graphs {resources.compile} \
+            answer_questions.py \
             --tasks {params.tasks:q} \
+            --task-files {params.task_files:q} \
             --run {input.run:q} \
             --weights {input.weights:q} \
             --state {params.state:q} \
-            --steps {params.steps} \
+            --step {wildcards.step} \
             --tokenizer {input.tokenizer:q} \
             --end-of-text {params.end_of_text:q} \
             --sequence-length {params.sequence_length} \
-            --new-tokens {params.new_tokens} \
-            --seed 0 \
-            --rejects {params.rejects} \
-            --precision {params.precision} \
+            --shots {params.shots} \
+            --limit {params.limit} \
+            --batch-size {resources.batch_size} \
+            --backend {params.backend} \
             --parts {params.parts:q} \
-            --out {output.answers:q} \
-            --report {output.report:q}
+            --out {output.results:q}
         """
 
 
-rule compare_answers:
-    """Accuracy and bits per byte of each mixture against steps, by task and on average, with
-    bootstrap intervals and the loss next to it.
-    """
+rule tabulate_answers:
+    """lm_eval's results of one run as a tidy table."""
     input:
-        answers=collect(
-            "results/{{dataset}}/downstream/{model}/{run}.parquet",
-            model=setting("downstream/model"),
-            run=planned(lambda dataset: [run.name for run in dataset.answering_runs()]),
+        results=collect(
+            "results/{{dataset}}/downstream/{{model}}/{{run}}/{step}.json", step=setting("downstream/steps")
         ),
-        losses=collect("results/{{dataset}}/losses/{model}/compare.parquet", model=setting("downstream/model")),
-        code=script("compare_answers", "downstream/accuracy", "observations/averages"),
+        code=script("tabulate_answers", "downstream/accuracy", "observations/benchmarks"),
     output:
-        table=table("downstream", "5 Downstream", "Answers of each mixture (csv)", caption="downstream_table"),
+        table="results/{dataset}/downstream/{model}/{run}.csv",
     log:
-        "results/{dataset}/logs/compare_answers.log",
+        "results/{dataset}/logs/tabulate_answers/{model}/{run}.log",
     wildcard_constraints:
         dataset=datasets_with("downstream"),
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=planned(lambda dataset: [run.mixture for run in dataset.answering_runs()]),
-        seeds=planned(lambda dataset: [run.seed for run in dataset.answering_runs()]),
-        reference=setting("compare/mixtures/0"),
-        model=setting("downstream/model"),
+        steps=setting("downstream/steps"),
     shell:
-        RUN + r"""compare_answers.py \
-            --answers {input.answers:q} \
-            --names {params.names:q} \
-            --losses {input.losses:q} \
-            --reference {params.reference:q} \
-            --resamples 1000 \
-            --level 0.95 \
-            --seed 0 \
+        RUN + r"""tabulate_answers.py \
+            --results {input.results:q} \
+            --steps {params.steps} \
             --out {output.table:q} \
             2>{log:q}
         """
 
 
 rule plot_answers:
-    """Accuracy and bits per byte against training steps: the average (paper Fig. 4), and each task
-    (Figs. 7, 8).
+    """Accuracy and bits per byte of each mixture against training steps: the average (paper Fig. 4),
+    and each task (Figs. 7, 8).
     """
     input:
-        table="results/{dataset}/tables/downstream.csv",
-        code=script("plot_answers", "results/figures"),
+        answers=collect(
+            "results/{{dataset}}/downstream/{model}/{run}.csv",
+            model=setting("downstream/model"),
+            run=planned(lambda dataset: [run.name for run in dataset.answering_runs()]),
+        ),
+        code=script("plot_answers", "downstream/accuracy", "results/figures"),
     output:
+        table=table("downstream", "5 Downstream", "Answers of each mixture (csv)", caption="downstream_table"),
         average=figure("downstream", "5 Downstream", "Average over tasks"),
         tasks=figure("downstream_tasks", "5 Downstream", "Answers by task"),
     log:
@@ -134,11 +113,13 @@ rule plot_answers:
     conda:
         "../../envs/analysis.yaml"
     params:
+        names=planned(lambda dataset: [run.mixture for run in dataset.answering_runs()]),
         model=setting("downstream/model"),
     shell:
         RUN + r"""plot_answers.py \
-            --table {input.table:q} \
-            --level 0.95 \
+            --answers {input.answers:q} \
+            --names {params.names:q} \
+            --table {output.table:q} \
             --average {output.average:q} \
             --tasks {output.tasks:q} \
             2>{log:q}

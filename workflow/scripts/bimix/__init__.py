@@ -5,7 +5,7 @@
     observations observed losses, tidy tables, logs of other tools, the prior from text
     transfer     the parts of the law transfer: mixing factor, curve, choice, sizes, repeated text
     laws         one table of laws; fitted laws: bimix, transfer and those of others
-    model        the transformer, its loss, its memory, generation, export
+    model        the transformer, its loss, its memory, export
     training     a session of runs, the loop, order, checkpoints, GPUs, users' commands
     reweighting  DoReMi, DoGE, the path of their weights
     plan         which files and runs there are, who makes which mixture, targets
@@ -13,17 +13,16 @@
     judge        errors of laws, noise, runs compared, the mixture to take, prices
     search       the first runs, the next ones by rounds, and when to stop
     exports      mixtures as configurations of training stacks, with weights in their units
-    downstream   tasks, questions, prompts, answers, accuracies
+    downstream   answers to lm_eval's tasks, accuracies as a table
     results      the summary, figures, pages with tables and sliders, the terminal, verification
     settings     a config: its models, defaults, and error messages with lines
 
 At the top, for all: errors, names, digests, outputs, tables, what was dropped; and the command `bimix`.
 
-Only `model`, `training`, `reweighting` and `downstream/answers` import torch or
-Accelerate.
+Only `model`, `training` and `reweighting` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/files`, `corpus/harvest`,
-`corpus/samples`, `corpus/sources`, `corpus/stream`, `digests`, `downstream/answers`,
-`downstream/questions`, `observations/imports`, `outputs`, `plan/shards`,
+`corpus/samples`, `corpus/sources`, `corpus/stream`, `corpus/tasks`, `digests`,
+`observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/complete`, `settings/files`,
 `settings/ladder`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`,

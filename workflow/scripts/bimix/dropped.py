@@ -13,6 +13,11 @@ KEYS: dict[str, str] = {
         "name files far away by addresses that cannot change, or give a changed file another name"
     ),
     "datasets/*/design": "`bimix first` names the first runs, and a block `search` runs further ones",
+    "datasets/*/downstream/precision": "leave it out: weights answer as they are kept, in fp32",
+    "datasets/*/downstream/rejects": "leave it out: lm_eval asks every question of a task",
+    "datasets/*/downstream/tasks/*": (
+        "list names of lm_eval's tasks, as `tasks: [webquestions]`; their data stand in task files (docs/downstream.md)"
+    ),
     "datasets/*/methods": (
         "list the mixtures under `compare/mixtures`: tables/comparison.csv has the runs and FLOPs each was found from"
     ),

@@ -9,6 +9,7 @@ from glob import glob, iglob
 from pathlib import Path
 
 from bimix.corpus.shards import name_file
+from bimix.corpus.tasks import task_files, task_folders
 from bimix.errors import InputError
 
 File = tuple[str, int]  # path, bytes
@@ -54,10 +55,12 @@ def named_files(value: Callable[[str], object], folder: str) -> Iterator[tuple[K
     keys = ["vectors/file", *([] if Path(folder, "tokenizer.json").exists() else ["tokenizer/file"]), "export/data"]
     found: dict[Key, object] = {tuple(key.split("/")): value(key) for key in keys}
     found |= {("mixture_files", name): path for name, path in (value("mixture_files") or {}).items()}
-    for task, own in (value("downstream/tasks") or {}).items():
-        places = {("downstream", "tasks", task, key): own.get(key) for key in ("items", "shots")}
-        found |= {key: path for key, path in places.items() if path and "://" not in path}
+    tasks, more = value("downstream/tasks") or [], value("downstream/task_files")
+    if more and not Path(more).is_dir():
+        found["downstream", "task_files"] = more
     yield from ((key, path) for key, path in found.items() if isinstance(path, str))
+    for task, paths in task_files(tasks, task_folders(more)).items():
+        yield from ((("downstream", "tasks", tasks.index(task)), path) for path in paths)
 
 
 def missing_files(found: Iterable[tuple[Key, str]], folder: str) -> dict[str, Key]:

@@ -1,249 +1,130 @@
-"""The answers of a run's models to the tasks of one call.
+"""The answers of an exported model by lm_eval, task by task.
 
-The answers to a task at a step are a file of their own, a part, whose name has the hash of all that
-decides them: a killed call continues after its last part.
+lm_eval's results of a task are a file of their own, a part, whose name has the hash of all that
+decides them: a killed call goes on with the next task.
 """
 
+import difflib
 import hashlib
 import inspect
 import json
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import polars as pl
-import torch
-from accelerate import Accelerator
-from tokenizers import Tokenizer
-
-from bimix.corpus.encoders import Encode
-from bimix.corpus.sources import Rejects
-from bimix.downstream import prompts, questions
-from bimix.downstream.prompts import Task, build_task, judge, likeliest, read_prediction
-from bimix.downstream.questions import origin, read_questions
+from bimix.corpus.tasks import task_files
+from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.model import generation, transformer
-from bimix.model.generation import generate, negative_log_likelihoods, plan_batches
-from bimix.model.transformer import Transformer
-from bimix.outputs import write_table
-from bimix.training.artefacts import check_digest
-from bimix.training.checkpoints import kept_weights, read_weights
+from bimix.model import export
+from bimix.training.checkpoints import kept_weights
 
-# Modules whose text also enters the hash.
-DECIDING = (sys.modules[__name__], prompts, questions, generation, transformer)
-
-ANSWERS = {
-    "task": pl.String,
-    "step": pl.Int64,
-    "item": pl.String,
-    "prompt_hash": pl.String,
-    "prompt_tokens": pl.Int64,
-    "cut_tokens": pl.Int64,
-    "prediction": pl.String,
-    "exact": pl.Boolean,
-    "normalised": pl.Boolean,
-    "gold": pl.String,  # of the accepted answers the one with the least bits per byte
-    "gold_tokens": pl.Int64,
-    "gold_bytes": pl.Int64,  # UTF-8, with the space before it
-    "gold_bits": pl.Float64,  # sum of -log2 p of its tokens, after the prompt
-}
+if TYPE_CHECKING:
+    from lm_eval.api.model import LM
+    from lm_eval.tasks import TaskManager
 
 
-def open_tasks(
-    given: dict[str, dict], seed: int, rejects: float, encode: Encode, room: int
-) -> tuple[list[Task], dict[str, dict]]:
-    """The tasks of {name: {kind, items, shots}} in the order of their names, and {name: origin of
-    its files}. A task without `shots` takes its examples from its other items.
+def find_weights(report: Mapping, weights: Path, state: Path, step: int) -> tuple[Path, str | None]:
+    """The file of a run's weights at a step, and its digest in the `report`, run.json: the last in
+    `weights`, earlier ones in the folder `state`.
 
-    `seed` is for drawing the shots, `rejects` the share of records that may be invalid, `room` the
-    tokens of a prompt. Errors: those of `build_task` and `read_questions`.
+    Errors: a step whose weights were not kept.
     """
-    tasks, origins = [], {}
-    for name, task in sorted(given.items()):
-        kind, faults = task["kind"], Rejects(rejects, "downstream.rejects")
-        items = read_questions(task["items"], kind, faults)
-        shots = items if task.get("shots") is None else read_questions(task["shots"], kind, faults)
-        tasks.append(build_task(name, kind, items, shots, seed, encode, room, faults))
-        origins[name] = {key: origin(task.get(key)) for key in ("items", "shots")}
-    return tasks, origins
-
-
-def find_weights(report: dict, weights: Path, state: Path, steps: Sequence[int]) -> dict[int, Path]:
-    """The file of the weights at each of `steps`: the last in `weights`, earlier ones in the folder
-    `state`.
-
-    `report` is run.json, which names the subfolder of its configuration. Errors: a step whose
-    weights were not kept.
-    """
-    last, own = report["recipe"]["steps"], state / report.get("state", "")
-    places = {step: weights if step == last else kept_weights(own, step) for step in steps}
-    missing = [str(step) for step, path in places.items() if not path.exists()]
-    if missing:
-        kept = sorted(int(path.stem.split("-")[1]) for path in kept_weights(own, 0).parent.glob("step-*"))
+    last, folder = report["recipe"]["steps"], state / report.get("state", "")
+    path = weights if step == last else kept_weights(folder, step)
+    if not path.exists():
+        kept = sorted(int(other.stem.split("-")[1]) for other in path.parent.glob("step-*"))
         raise InputError(
-            f"{own} has no weights of step {', '.join(missing)}, only of {', '.join(map(str, [*kept, last]))}: the"
-            f" run ended before they were requested. Take those steps out of downstream.steps, or move that folder away"
-            f" to train again."
+            f"{folder} has no weights of step {step}, only of {', '.join(map(str, [*kept, last]))}: the run ended before"
+            f" they were requested. Take the step out of downstream/steps, or move that folder away to train again."
         )
-    return places
+    name = path.name if path == weights else f"weights/{path.name}"
+    return path, report.get("files", {}).get(name)
 
 
-def check_weights(places: dict[int, Path], last: Path, report: dict, path: Path) -> dict[int, str]:
-    """{step: digest} of the weights at `places`, compared with the digests in the `report`,
-    run.json at `path`.
-
-    `last` are the run's last weights, which the report names without a folder. Errors: weights that
-    differ from their digest.
+def open_tasks(names: Sequence[str], folders: Sequence[str]) -> "TaskManager":
+    """What loads tasks of the folders and of lm_eval. Errors: lm_eval is not installed; a task that
+    neither has.
     """
-    noted = report.get("files", {})
-    names = {step: own.name if own == last else f"weights/{own.name}" for step, own in places.items()}
-    return {step: check_digest(own, noted.get(names[step]), path) for step, own in places.items()}
-
-
-def load_model(path: Path, tokenizer: Tokenizer, place: Path, precision: str) -> Transformer:
-    """The model in a file, in fp32 or `bf16`. Errors: the tokenizer at `place` has other ids."""
-    weights, shape = read_weights(path, "pt")
-    if tokenizer.get_vocab_size() != shape.vocabulary:
-        raise InputError(
-            f"{place} has {tokenizer.get_vocab_size()} ids but the model in {path} was trained on"
-            f" {shape.vocabulary}; give the tokenizer of that run."
-        )
-    model = Transformer(shape)
-    model.load_state_dict(weights)
-    return model.to(torch.bfloat16) if precision == "bf16" else model
-
-
-def answer(
-    accelerator: Accelerator,
-    model: Transformer,
-    task: Task,
-    stops: list[int],
-    new_tokens: int,
-    cache_tokens: int,
-    graphs: bool,
-) -> list[list[int]]:
-    """Ids of the continuation of each prompt, at most `new_tokens`; a batch caches at most
-    `cache_tokens` keys and values.
-
-    Processes take batches in turn; the batches do not depend on the number of processes.
-    """
-    prompts = [prompt.ids for prompt in task.prompts]
-    batches = plan_batches([len(ids) for ids in prompts], new_tokens, cache_tokens)
-    own = batches[accelerator.process_index :: accelerator.num_processes]
-    written = np.zeros((len(prompts), new_tokens), dtype=np.int64)  # 0: no token, others one higher
-    for position, ids in generate(model, prompts, own, new_tokens, stops, graphs):
-        written[position, : len(ids)] = np.array(ids) + 1
-    together = accelerator.reduce(torch.from_numpy(written).to(accelerator.device), reduction="sum")
-    return [[token - 1 for token in row if token] for row in together.tolist()]
-
-
-def score(
-    accelerator: Accelerator, model: Transformer, task: Task, length: int, cache_tokens: int
-) -> list[list[float]]:
-    """Negative log-likelihoods, in nats, of each prompt's golds after it, in batches of
-    `cache_tokens` at most.
-
-    The model sees `length` tokens: before a long answer the prompt is cut further. Processes take
-    batches in turn, as in `answer`.
-    """
-    pairs = [(prompt.ids[-(length - len(gold.ids)) :], gold.ids) for prompt in task.prompts for gold in prompt.golds]
-    batches = plan_batches([len(before) + len(ids) for before, ids in pairs], 0, cache_tokens)
-    own = batches[accelerator.process_index :: accelerator.num_processes]
-    found = np.zeros(len(pairs))
-    for position, nats in negative_log_likelihoods(model, pairs, own):
-        found[position] = nats
-    together = iter(accelerator.reduce(torch.from_numpy(found).to(accelerator.device), reduction="sum").tolist())
-    return [[next(together) for _ in prompt.golds] for prompt in task.prompts]
+    try:
+        from lm_eval.tasks import TaskManager
+    except ImportError as error:
+        raise InputError(f"lm_eval is not installed ({error}): pip install 'bimix[downstream]'.") from error
+    manager = TaskManager(include_path=list(folders), include_defaults=False)
+    if set(names) <= set(manager.all_subtasks):
+        return manager
+    manager = TaskManager(include_path=list(folders))  # its own 14,000 tasks take seconds to read
+    unknown = [name for name in names if name not in manager.task_index]
+    if unknown:
+        near = {name: difflib.get_close_matches(name, manager.all_tasks, 3, 0) for name in unknown}
+        said = "; ".join(f"{name!r} (nearest: {', '.join(others)})" for name, others in near.items())
+        raise InputError(f"datasets/*/downstream/tasks: neither lm_eval nor {' or '.join(folders)} has {said}.")
+    return manager
 
 
 def plan_parts(
-    tasks: Sequence[Task], digests: dict[int, str], settings: Sequence[object], folder: Path
-) -> dict[int, dict[str, Path]]:
-    """{step: {task: its part in `folder`}}; `digests` are those of the weights of each step,
-    `settings` the arguments on which an answer depends.
-
-    The name of a part has the hash of these, of the prompts and of the text of the modules.
-    """
-    code = [inspect.getsource(module) for module in DECIDING]
+    names: Sequence[str], manager: "TaskManager", folders: Sequence[str], settings: Sequence[object], folder: Path
+) -> dict[str, Path]:
+    """{task: its part in `folder`}; `settings` are the arguments on which an answer depends."""
+    files = task_files(names, folders)
     parts = {}
-    for step, weights in digests.items():
-        parts[step] = {}
-        for task in tasks:
-            content = [[weights, *settings, *code]]
-            for prompt in task.prompts:
-                content.append([prompt.question.identity, prompt.question.answers, prompt.digest, prompt.ids.tolist()])
-            digest = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
-            parts[step][task.name] = folder / f"{task.name}-{step:09d}-{digest}.parquet"
+    for name in names:
+        read = [digest_file(path) for path in map(Path, files.get(name, ())) if path.is_file()]
+        content = [
+            name,
+            version("lm_eval"),
+            inspect.getsource(export),
+            *settings,
+            str(manager.task_index[name].cfg),
+            read,
+        ]
+        digest = hashlib.blake2b(json.dumps(content).encode(), digest_size=8).hexdigest()
+        parts[name] = folder / f"{digest}.json"
     return parts
 
 
-def answer_parts(
-    accelerator: Accelerator,
-    tasks: Sequence[Task],
-    parts: dict[int, dict[str, Path]],
-    load: Callable[[int], Transformer],
-    ask: Callable[[Transformer, Task], tuple[list[list[int]], list[list[float]]]],
-    decode: Callable[[list[int]], str],
-) -> None:
-    """Answer the tasks whose parts are missing with the model of each step, from `load`.
+def load_model(backend: str, folder: Path, batch_size: str, device: str | None) -> "LM":
+    """The exported model in a folder, as lm_eval reads it."""
+    from lm_eval.api.registry import get_model
 
-    The main process writes the parts. `ask` returns, in all processes, the ids of the answers to a
-    task's prompts, which `decode` turns into text, and the nats of the accepted answers.
-    """
-    for step, planned in parts.items():
-        missing = [task for task in tasks if not planned[task.name].exists()]
-        accelerator.wait_for_everyone()  # nobody may see the parts that the main process is about to write
-        model = load(step) if missing else None
-        for task in missing:
-            begun = time.monotonic()
-            written, nats = ask(model, task)
-            seconds = time.monotonic() - begun
-            if accelerator.is_main_process:
-                table = answer_table(task, step, written, nats, decode)
-                write_table(table, planned[task.name])
-                _tell(task, step, written, table, seconds)
+    chosen = {"batch_size": batch_size, "max_batch_size": None, "device": device}
+    return get_model(backend).create_from_arg_obj({"pretrained": str(folder)}, chosen)
 
 
-def answer_table(
-    task: Task,
-    step: int,
-    written: Sequence[list[int]],
-    nats: Sequence[Sequence[float]],
-    decode: Callable[[list[int]], str],
-) -> pl.DataFrame:
-    """One row for each prompt of a task at a step, in the order of its file; `written` are the ids
-    of the answers, `nats` the negative log-likelihoods of the prompt's golds.
-    """
-    rows = []
-    for prompt, ids, own in zip(task.prompts, written, nats, strict=True):
-        prediction = read_prediction(decode(ids))
-        verdict = judge(prediction, prompt.question.answers)
-        place = (task.name, step, prompt.question.identity, prompt.digest)
-        gold, bits = likeliest(prompt.golds, own)
-        scored = (gold.text, len(gold.ids), gold.bytes, bits)
-        rows.append((*place, len(prompt.ids), prompt.cut, prediction, *verdict, *scored))
-    return pl.DataFrame(rows, schema=ANSWERS, orient="row")
+def answer(model: "LM", name: str, manager: "TaskManager", shots: int | None, limit: int | None) -> dict:
+    """lm_eval's results of a task or group, as JSON. Errors: its data cannot be read."""
+    from datasets.exceptions import DatasetsError
+    from lm_eval import simple_evaluate
+    from lm_eval.utils import handle_non_serializable
+
+    try:
+        found = simple_evaluate(
+            model, tasks=[name], num_fewshot=shots, limit=limit, task_manager=manager, log_samples=False
+        )
+    except (OSError, DatasetsError) as error:
+        raise InputError(
+            f"lm_eval cannot read the data of {name!r} ({error}); offline, name local files in a task file"
+            " (docs/downstream.md)."
+        ) from error
+    except AssertionError as error:
+        why = str(error) or "a text is empty, or an answer has more tokens than the model sees (sequence_length)"
+        raise InputError(f"lm_eval stopped at {name!r}: {why}.") from error
+    # its own format has NaN, which is not JSON
+    return json.loads(json.dumps(found, default=handle_non_serializable), parse_constant=str)
 
 
-def _tell(task: Task, step: int, written: list[list[int]], table: pl.DataFrame, seconds: float) -> None:
-    """Report on standard error the number of right answers of a task, and the speed."""
-    read = sum(len(prompt.ids) for prompt in task.prompts) + sum(map(len, written))
-    bits = (table["gold_bits"] / table["gold_bytes"]).mean()
-    say = f"step {step}, {task.name}: {table['normalised'].mean():.1%} of {table.height} right, {bits:.3f} bits/byte,"
-    rates = f"{table.height / seconds:,.1f} items/s, {read / seconds:,.0f} tokens/s"
-    print(f"{say} {rates}", file=sys.stderr, flush=True)
+def merge(results: Iterable[Mapping]) -> dict:
+    """The results of several tasks as one call of lm_eval writes them."""
+    merged: dict = {}
+    for one in results:
+        for key, value in one.items():
+            merged[key] = merged.get(key, {}) | value if isinstance(value, dict) else merged.get(key, value)
+    return merged
 
 
-def gather_parts(parts: dict[int, dict[str, Path]]) -> pl.DataFrame:
-    """The rows of all parts, step after step."""
-    paths = [path for planned in parts.values() for path in planned.values()]
-    return pl.concat(pl.read_parquet(path, glob=False) for path in paths)
-
-
-def sweep(parts: dict[int, dict[str, Path]], folder: Path) -> None:
-    """Remove the parts in `folder` whose hash is out of date."""
-    wanted = {path for planned in parts.values() for path in planned.values()}
-    for old in set(folder.glob("*.parquet")) - wanted:
-        old.unlink()
+def print_values(name: str, found: Mapping) -> None:
+    """Report a task's values on standard error."""
+    values = {metric: value for metric, value in found["results"][name].items() if isinstance(value, float)}
+    said = ", ".join(f"{metric} {value:.4g}" for metric, value in values.items())
+    print(f"{name}: {said}", file=sys.stderr, flush=True)

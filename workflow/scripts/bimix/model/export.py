@@ -1,7 +1,7 @@
 """Exports a trained model to the Hugging Face format, as GPT-NeoX with sequential residual and tied
 embeddings.
 
-It needs no transformers. transformers 4 and 5, vLLM and lm-evaluation-harness load the export.
+It needs no transformers. transformers 4 and 5, vLLM and lm_eval load the export.
 """
 
 import numpy as np
@@ -105,6 +105,7 @@ def tokenizer_config(end_of_text: str, sequence_length: int) -> dict:
         "bos_token": end_of_text,
         "eos_token": end_of_text,
         "pad_token": end_of_text,
+        "padding_side": "left",  # so that a batch is continued at its end
         "add_bos_token": False,
         "clean_up_tokenization_spaces": False,
     }

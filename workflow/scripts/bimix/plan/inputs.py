@@ -2,7 +2,11 @@
 
 import json
 from collections.abc import Iterable
+from glob import iglob
+from itertools import chain
 
+from bimix.corpus.files import has_wildcards
+from bimix.corpus.tasks import task_files, task_folders
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.mixtures.names import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, round_of, wanted_rule
 from bimix.plan.dataset import Dataset, observed_rows
@@ -50,15 +54,13 @@ def kept_steps(dataset: Dataset, model: str, run: str) -> str:
     return ",".join(map(str, dataset.block["downstream"]["steps"])) if (model, run) in answering else "none"
 
 
-def task_places(dataset: Dataset) -> list[str]:
-    """The files of items and shots of all tasks."""
-    tasks = dataset.block["downstream"]["tasks"].values()
-    return [task[key] for task in tasks for key in ("items", "shots") if task[key] is not None]
-
-
 def task_inputs(dataset: Dataset) -> list[str]:
-    """The local task files, which are inputs of a job; remote ones are not."""
-    return [place for place in task_places(dataset) if "://" not in place]
+    """The local files that the tasks of a dataset read."""
+    block = dataset.block["downstream"]
+    read = task_files(block["tasks"], task_folders(block.get("task_files"))).values()
+    paths = [path for path in dict.fromkeys(chain.from_iterable(read)) if "://" not in path]
+    there = {path: sorted(iglob(path, recursive=True)) for path in paths if has_wildcards(path)}
+    return [file for path in paths for file in there.get(path) or [path]]
 
 
 def byte_counts(dataset: Dataset) -> list[str]:

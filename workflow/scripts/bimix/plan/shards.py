@@ -31,7 +31,7 @@ from bimix.corpus.shards import Shard, group_files, longest_of, read_shards, wri
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import task_places
+from bimix.plan.inputs import task_inputs
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
@@ -251,8 +251,8 @@ def read_json(path: Path, otherwise: dict) -> dict:
 
 
 def task_versions(dataset: Dataset) -> list[str | None]:
-    """The digests of the local task files; None for others."""
-    return [file_version(dataset, place) for place in task_places(dataset)]
+    """The digests of the files that tasks read."""
+    return [file_version(dataset, place) for place in task_inputs(dataset)]
 
 
 def file_version(dataset: Dataset, path: str | None) -> str | None:

@@ -169,31 +169,35 @@ def moved(
 
 
 def answers(found: pl.DataFrame, reference: str) -> list[str]:
-    """The last accuracies of each mixture, and the bits per byte of the accepted answers."""
-    last = found.filter(pl.col("step") == pl.col("step").max())
-    step = last["step"][0]
-    right, bits = (last.filter(pl.col("metric") == metric) for metric in ("normalised", "bits_per_byte"))
-    lines = [f"Questions answered right after step {step:,}, percent", ""]
+    """The last accuracies of each mixture, and the bits per byte of the accepted answers, as averages over tasks."""
+    last = found.filter(pl.col("step") == pl.col("step").max(), task="average")
+    step, lines = last["step"][0], []
+    right, bits = (last.filter(metric=metric) for metric in ("accuracy", "bits_per_byte"))
     if right["value"].max():
-        lines += block(right, reference, 100, 1, lower_is_better=False)
-    else:
-        lines = [*lines, *paragraph(NOTHING, "  ", "  ")]
-    lines += ["", f"Bits per byte of the accepted answers after step {step:,}, lower is better", ""]
-    lines += block(bits, reference, 1, 3, lower_is_better=True)
-    return lines + paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  ")
+        lines += [
+            f"Questions answered right after step {step:,}, percent",
+            "",
+            *block(right, reference, 100, 1, True),
+            "",
+        ]
+    elif right.height:
+        lines += [f"Questions answered right after step {step:,}, percent", "", *paragraph(NOTHING, "  ", "  "), ""]
+    if bits.height:
+        lines += [f"Bits per byte of the accepted answers after step {step:,}, lower is better", ""]
+        lines += [*block(bits, reference, 1, 3, False), ""]
+    return lines[:-1] + paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  ")
 
 
-def block(last: pl.DataFrame, reference: str, scale: float, places: int, lower_is_better: bool) -> list[str]:
-    """Mixtures, the best first: the tasks' average times `scale`, its interval and its gain."""
-    mean = last.filter(pl.col("task") == "average")
-    mean = mean.sort("value", descending=not lower_is_better, maintain_order=True)
+def block(last: pl.DataFrame, reference: str, scale: float, places: int, more_is_better: bool) -> list[str]:
+    """Mixtures, the best first: the tasks' average times `scale`, its standard error and its gain."""
+    zero = last.filter(mixture=reference)["value"].sum()
     rows = []
-    for row in mean.iter_rows(named=True):
-        span = f"{scale * row['low']:.{places}f} to {scale * row['high']:.{places}f}"
-        gap = -row["difference"] if lower_is_better else row["difference"]
+    for row in last.sort("value", descending=more_is_better, maintain_order=True).iter_rows(named=True):
+        error = "-" if row["stderr"] is None else f"{scale * row['stderr']:.{places}f}"
+        gap = row["value"] - zero if more_is_better else zero - row["value"]
         gain = "-" if row["mixture"] == reference else f"{scale * gap:+.{places}f}"
-        rows.append([cut(row["mixture"], NAME), f"{scale * row['value']:.{places}f}", span, gain])
-    return table(["mixture", "average", "interval", "gain"], rows)
+        rows.append([cut(row["mixture"], NAME), f"{scale * row['value']:.{places}f}", error, gain])
+    return table(["mixture", "average", "error", "gain"], rows)
 
 
 def size_sentence(law: dict, models: str, model: str) -> str:

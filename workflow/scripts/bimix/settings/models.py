@@ -160,7 +160,7 @@ Name = a_name(NAMES)
 OwnName = a_name(OF_OWN, USED)
 Group = a_name("a name, but not compare or swarm", "compare|swarm")
 ObservedGroup = a_name("a name, but not compare", "compare")
-Task = a_name("a name, but not average, the mean over tasks", "average")
+Task = words(str, "the name of a task, but not average, the mean over tasks", where(lambda name: name != "average"))
 Domain = words(str, "the name of a domain", AfterValidator(of_a_file))
 Mixture = words(
     str, "the name of a mixture (without @)", where(lambda name: "@" not in name), AfterValidator(of_a_file)
@@ -380,22 +380,18 @@ class SearchOfText(Search):
             yield "budget", f"{runs:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
 
 
-class TaskOfQuestions(Block):
-    NEEDED = "kind items shots"
-    kind: Literal["question", "last_word"] = key("`question` (WebQuestions, TriviaQA) or `last_word` (LAMBADA).")
-    items: str = key("Questions: a path or an address, as hf://datasets/{name}@{revision}/{file}.")
-    shots: str | None = key("Examples that stand before it, likewise; `null`: its other items.")
-
-
 class Downstream(Block):
     NEEDED = "model steps tasks"
     model: ModelName = key("The model whose runs on the mixtures of `compare` answer.")
     steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
-    tasks: NoneEmpty[Task, TaskOfQuestions] = key("Questions, by name.")
-    rejects: Share = key("Share of items without a prompt that is counted and left out.", "0: stop at the first")
-    precision: Literal["no", "bf16"] = key(
-        "Of the models: `bf16` is faster on a GPU, near ties may differ.", "`no`: fp32"
+    tasks: Some[Task] = key("Tasks of lm_eval, or of task files, by name.")
+    task_files: Text = key(
+        "A folder of task files of your own, whose names win.", "none; resources/tasks is always read", "a path"
     )
+    shots: Natural = key("Solved examples before each question.", "as each task says")
+    limit: Count = key("Questions of each task at most.", "all")
+    batch_size: Count | Literal["auto"] = key("Questions at once; `auto`: as many as fit on a GPU.", "8")
+    backend: Literal["hf", "vllm"] = key("What answers (`--model` of lm_eval).", "`hf`: transformers")
 
 
 class Objective(Block):
