@@ -314,3 +314,68 @@ def test_steps_that_a_resumed_run_wrote_again(tmp_path: Path, purged: bool) -> N
         flags += ["--repeated", "last"]
     losses = imported(tmp_path, *flags)
     assert losses["step"].to_list() == [1, 2, 3, 4, 5] and losses["loss"].to_list() == [1.0, 2.0, 3.5, 4.5, 5.5]
+
+
+# lm_eval's results
+
+
+def results(folder: Path, run: str, bits: float) -> str:
+    content = {
+        "results": {
+            "words": {"alias": "words", "exact_match,none": 0.5, "exact_match_stderr,none": 0.1},
+            "words_bits": {"bits_per_byte,none": bits, "bits_per_byte_stderr,none": "N/A"},
+            "text": {"bits_per_byte,none": bits / 2, "word_perplexity,none": 40.0},
+        },
+        "n-shot": {"words": 1},
+        "higher_is_better": {
+            "words": {"exact_match": True},
+            "words_bits": {"bits_per_byte": False},
+            "text": {"bits_per_byte": False, "word_perplexity": False},
+        },
+        "model_name": f"/evals/{run}/export",
+    }
+    return write(folder, f"{run}/results_2026.json", json.dumps(content))
+
+
+def test_results_of_lm_eval_are_read_as_metrics(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    files = [results(tmp_path, "a", 2.0), results(tmp_path, "b", 3.0)]
+    losses = imported(tmp_path, *files, "--pattern", "{domain}/bits_per_byte", "--step", "10")
+    assert losses.select("mixture", "step", "domain", "loss").rows() == [
+        (run, 10, task, loss)
+        for run, bits in (("a", 2.0), ("b", 3.0))
+        for task, loss in (("text", bits / 2), ("words_bits", bits))
+    ]
+    assert losses["metric"].all()
+
+
+def test_results_of_lm_eval_join_losses_without_their_accuracies(tmp_path: Path, capsys) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    log = write(tmp_path, "log.csv", "run,step,eval/web/loss\na,5,3\nb,5,2.5\na,10,2.9\nb,10,2.4\n")
+    files = [results(tmp_path, "a", 2.0), results(tmp_path, "b", 3.0)]
+    losses = imported(tmp_path, log, "--run", "run", *PATTERN, "--metrics", *files)
+    assert losses.filter("metric").select("mixture", "step", "domain", "loss").rows() == [
+        (run, 10, metric, loss)
+        for run, bits in (("a", 2.0), ("b", 3.0))
+        for metric, loss in (
+            ("words_bits/bits_per_byte", bits),
+            ("text/bits_per_byte", bits / 2),
+            ("text/word_perplexity", 40.0),
+        )
+    ]
+    assert "words/exact_match" in capsys.readouterr().err
+
+
+def test_shares_of_right_answers_are_refused_and_so_are_files_without_results(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    file = results(tmp_path, "a", 2.0)
+    arguments = ["--pattern", "{domain}/exact_match", "--step", "10"]
+    refused("a share of right answers is no logarithm", imported, tmp_path, file, *arguments)
+    log = write(tmp_path, "log.csv", "run,step,eval/web/loss\na,5,3\n")
+    other = write(tmp_path, "other.json", "{}")
+    refused("other.json has no `results`", imported, tmp_path, log, "--run", "run", *PATTERN, "--metrics", file, other)
+    content = json.loads(Path(file).read_text())
+    content["results"] = {"words": content["results"]["words"]}
+    Path(file).write_text(json.dumps(content))
+    arguments = [log, "--run", "run", *PATTERN, "--metrics", file]
+    refused("no metric of which less is better", imported, tmp_path, *arguments)

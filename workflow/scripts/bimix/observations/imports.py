@@ -2,6 +2,7 @@
 
 csv, parquet, jsonl  one row per evaluation, one column per metric, such as a history of wandb
 trainer_state.json   of Hugging Face's Trainer: the log of each step
+results*.json        of lm_eval: one row, its columns `task/metric`
 a panel of wandb     csv with a column `run - metric` for each line and, next to it, its least and
                      largest value (`__MIN`, `__MAX`), which differ from it where the panel shows
                      averages, over runs or over steps
@@ -20,6 +21,7 @@ from typing import NamedTuple
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.observations.benchmarks import is_results, metrics_of, run_of
 from bimix.observations.metrics import ERROR_RATE, check_lower
 from bimix.observations.tables import ROW, check_amounts, few, numbered, place, read_mixtures
 from bimix.tables import parsed_json, read_json, read_table
@@ -169,9 +171,14 @@ def losses_of(
 def _rows(path: Path) -> Iterator[Row]:
     """Rows of a table, JSON lines or trainer_state.json; a run has the name of its folder."""
     if path.suffix == ".json":
-        log = read_json(path).get("log_history")
+        content = read_json(path)
+        if is_results(content):
+            cells = {f"{one.task}/{one.metric}": one.value for one in metrics_of(content)}
+            yield Row(run_of(content, path), f"{path}, results", cells)
+            return
+        log = content.get("log_history")
         if not isinstance(log, list) or not all(isinstance(entry, dict) for entry in log):
-            raise InputError(f"{path} has no list 'log_history': it is no trainer_state.json.")
+            raise InputError(f"{path} has no list 'log_history': it is no trainer_state.json, nor results of lm_eval.")
         folder = path.resolve().parent
         name = (folder.parent if re.fullmatch(r"checkpoint-\d+", folder.name) else folder).name
         yield from (Row(name, f"{path}, entry {number} of log_history", one) for number, one in enumerate(log, 1))

@@ -17,12 +17,13 @@ from bimix.observations.tables import ROW, Tidy, numbered, place, read_losses
 from bimix.tables import read_table, renamed
 
 ERROR_RATE = (
-    "the laws fit logarithms of what is the better the lower: write an accuracy as an error rate above 0, such as"
+    "the laws fit logarithms of what is the better the lower, and a share of right answers is no logarithm of anything:"
+    " take the bits per byte of the answers, or write an accuracy as an error rate above 0, such as"
     " (n - right + 0.5) / (n + 1) of n items"
 )
 # Words in the names of metrics of which higher is better, and endings where lower is.
 HIGHER = re.compile(
-    r"(?<![a-z0-9])(acc(uracy)?|exact_?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|"
+    r"(?<![a-z0-9])(acc(uracy)?|(\w+_)?match|em|f1|bleu|rouge\w*|score|reward|win_?rate|mcc|recall|precision|"
     r"pass(@|_at_)?\d*)(?![a-z0-9])"
 )
 LOWER = re.compile(r"(error|loss|bpb)$")
