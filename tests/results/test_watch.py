@@ -2,28 +2,23 @@
 
 import json
 import os
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
 import watch_runs
-from bimix.results.watch import SILENT, runs_in
+from bimix.results.watch import SILENT, table
 
 LOG = "Attempt 1, 2026-11-22 00:03:40 +0000, vm, job none, process 1\nwords\n"
 FIGURES = {"loss": 5.3, "tokens_per_second": 5356.0, "seconds_left": 54.0, "validation_loss": 5.2444}
 
 
-def write_run(
-    folder: Path, progress: dict | None, silent: float = 0.0, process: int | None = None, host: str | None = None
-) -> None:
-    """A run's folder in which a process of a host wrote its last word `silent` seconds ago."""
+def write_run(folder: Path, progress: dict | None, silent: float = 0.0) -> None:
+    """A run's folder in which a process wrote its last word `silent` seconds ago."""
     (folder / "state/logs").mkdir(parents=True)
     if progress is None:
         return
-    where = {"host": host or socket.gethostname(), "process": process or os.getpid(), "job": None}
-    (folder / "state/lock").write_text(json.dumps(where))
     log = folder / "state/logs/1.log"
     log.write_text(progress.pop("said", LOG))
     (folder / "progress.json").write_text(json.dumps(FIGURES | {"log": str(log)} | progress))
@@ -40,11 +35,9 @@ def results(tmp_path: Path) -> Path:
     folder = tmp_path / "results/mine"
     runs = folder / "runs/target"
     write_run(runs / "running", at(350))
-    write_run(runs / "evaluating", at(350), silent=300)
-    write_run(runs / "killed", at(350), silent=300, process=2**22 + 1)
-    write_run(runs / "elsewhere", at(350), silent=SILENT / 2, host="node7", process=2**22 + 1)
-    write_run(runs / "lost", at(350), silent=2 * SILENT, host="node7")
-    write_run(runs / "stopped", at(350, "stopped"))
+    write_run(runs / "evaluating", at(350), silent=SILENT / 2)
+    write_run(runs / "lost", at(350), silent=2 * SILENT)
+    write_run(runs / "stopped", at(350, "stopped"), silent=2 * SILENT)
     write_run(runs / "failed", at(350, said=LOG + "pretrain_model.py: error: the disk is full.\n"))
     write_run(runs / "waiting", None)
     write_run(runs / "finished", at(600, "finished"), silent=1e5)
@@ -53,27 +46,18 @@ def results(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_states_differ(results: Path) -> None:
-    found = {run.name.removeprefix("target/"): run for run in runs_in(results)}
-    states = {name: run.state for name, run in found.items()}
-    assert {name: state for name, state in states.items() if name == state} == {
-        name: name for name in ("running", "killed", "stopped", "failed", "waiting", "finished")
-    }
-    assert states["evaluating"] == states["elsewhere"] == "running" and states["lost"] == "killed"
-    assert (found["proxy/doremi"].state, found["proxy/doremi"].progress["step"]) == ("running", 80)
-    assert found["running"].share == pytest.approx(350 / 600)
-
-
-def test_the_table_shows_each_and_changes_nothing(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_shows_each_state_and_changes_nothing(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = {path: path.stat().st_mtime_ns for path in results.rglob("*")}
     watch_runs.main([str(results), "--once"])
     text = capsys.readouterr().out
-    assert text.startswith("1 failed, 4 running, 1 stopped, 2 killed, 1 waiting, 1 finished\n")
-    rows = {line.split()[0]: line for line in text.splitlines() if line.startswith("target/")}
-    bar = "#" * 11 + "." * 9
-    assert rows["target/running"].split()[1:] == ["running", "350/600", bar, "5,356", "54", "s", "5.2444"]
-    assert rows["target/killed"].split()[1:] == ["killed", "350/600", bar, "5.2444"]
-    assert f"target/failed: {results}/runs/target/failed/state/logs/1.log\n  pretrain_model.py: error: the disk" in text
+    rows = {
+        line.split()[0]: line.split()[1:] for line in text.splitlines() if line.startswith(("  target/", "  proxy/"))
+    }
+    assert rows["target/running"] == ["running", "350/600", "5,356", "54", "s", "5.2444"]
+    assert rows["target/evaluating"][0] == "running" and rows["proxy/doremi"][:2] == ["running", "80/600"]
+    assert rows["target/lost"] == ["silent", "for", "20", "min", "350/600", "5.2444"]
+    assert {name for name in ("stopped", "failed", "waiting", "finished") if rows[f"target/{name}"][0] != name} == set()
+    assert f"{results}/runs/target/failed/state/logs/1.log\n  pretrain_model.py: error: the disk is full." in text
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
 
 
@@ -88,5 +72,4 @@ def test_a_progress_file_that_cannot_be_read_is_no_progress(tmp_path: Path) -> N
     write_run(tmp_path / "runs/proxy/a", at(3))
     for content in ("", "[1]", "{"):
         (tmp_path / "runs/proxy/a/progress.json").write_text(content)
-        (run,) = runs_in(tmp_path)
-        assert (run.state, run.progress, run.share) == ("running", {}, 0.0), content
+        assert table(tmp_path)[-1].split() == ["proxy/a", "waiting"], content

@@ -1,21 +1,17 @@
-"""Show how far all trainings of a dataset have come, again and again; what they write is read,
-nothing is touched.
+"""Show how far all trainings of a dataset have come; what they write is read, nothing is touched.
 
-results/{dataset} -> a table in the terminal: state, step, tokens/s, time left, the last loss; the
-log of what failed
+results/{dataset} -> a table: state, step, tokens/s, time left, the last loss; the log of what failed
 """
 
 import argparse
-import shutil
 import sys
 import time
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.results.watch import runs_in, table
+from bimix.results.watch import table
 
 CLEAR = "\x1b[H\x1b[2J"  # the cursor to the upper left, and all that is shown away
-FEW_ROWS = 40  # where nobody looks at a terminal
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -28,15 +24,13 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.results} is no folder: name that of a dataset, such as results/demo.")
     if options.every <= 0:
         raise InputError(f"--every is {options.every}: it must be above 0.")
-    looks_on = sys.stdout.isatty() and not options.once
+    if options.once or not sys.stdout.isatty():
+        print("\n".join(table(options.results)))
+        return
     try:
         while True:
-            rows = shutil.get_terminal_size().lines - 6 if looks_on else FEW_ROWS
-            text = "\n".join(table(runs_in(options.results), rows))
-            head = f"{CLEAR}{options.results}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this look, no training)\n\n"
-            print(f"{head if looks_on else ''}{text}", flush=True)
-            if not looks_on:
-                return
+            head = f"{CLEAR}{options.results}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this look, no training)"
+            print("\n".join([head, "", *table(options.results)]), flush=True)
             time.sleep(options.every)
     except KeyboardInterrupt:
         return

@@ -26,7 +26,7 @@ from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
 from bimix.observations.tables import ROUNDING
 from bimix.results.findings import Findings
-from bimix.results.watch import PROCESSES, read_progress
+from bimix.results.watch import read_progress
 from bimix.tables import read_json, read_table
 from bimix.training import artefacts, checkpoints
 from bimix.training.attempt import tokens_of
@@ -39,6 +39,7 @@ RUNS = ("runs/*/*", "reweighting/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock", ".snakemake_timestamp"}
 TRACES |= {"shards.jsonl", "report.html", "checked.json"}  # which calls write again
+PROCESSES = Path("/proc")
 OWN = "verify.txt"  # made by this very check, after its old version was deleted
 COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
 INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
