@@ -8,6 +8,7 @@ FOLDER/explore.html, a page to move the shares on
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +16,11 @@ import polars as pl
 
 from bimix.errors import run
 from bimix.judge.facts import law_facts, optimum_facts, shown_optimum
-from bimix.judge.measured import add_criterion
+from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import OBSERVED
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
+from bimix.observations.chosen import choose
 from bimix.observations.flags import add_lower, add_priors
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import Observations, observations, with_priors
@@ -44,7 +46,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--losses", type=Path, required=True, help="tidy or wide losses, csv or parquet")
     parser.add_argument("--mixtures", type=Path, required=True, help="tidy or wide mixtures, csv or parquet")
     parser.add_argument("--metrics", type=Path, help="metrics of the runs in addition to their losses, csv or parquet")
-    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last one measured")
+    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last that most runs share")
     parser.add_argument("--reference", help="the mixture that gains are counted from; without it the first")
     add_priors(parser)
     parser.add_argument(
@@ -67,10 +69,13 @@ def main(argv: list[str] | None = None) -> None:
     losses = read.table
     files = (str(options.losses), str(options.mixtures))
     observed = observations(losses, mixtures, files)
+    chosen = choose(losses, criterion_of(options).weights, options.step, options.parameters)
+    if chosen.losses.height < losses.height:
+        observed = observations(chosen.losses, mixtures, files)
     observed = with_priors(observed, options.prior, options.domain_groups)
-    options.reference = options.reference or observed.mixtures[0]
-    options.step = options.step or int(observed.steps[-1])
-    found = solve_tables(options, losses, observed)
+    observed = replace(observed, remarks=(*observed.remarks, *chosen.remarks))
+    options.reference, options.step = options.reference or chosen.mixtures[0], chosen.step
+    found = solve_tables(options, chosen, observed)
     page = heading(options, found)
     lines, best = solve(options, found, observed, page), found.shares[found.verdict.best]
     options.out.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.names import folded
-from bimix.observations.tables import RUN, few, place
+from bimix.observations.tables import RUN, few, place, run_key
 
 # Nats per token: a uniform guess among 250,000 tokens has 12.4.
 MOST_NATS = 15.0
@@ -32,7 +32,7 @@ def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, st
             " Write the logarithm of a perplexity; what is no loss is a metric: give it by --metrics (in a config"
             " observations/metrics)."
         )
-    run = [column for column in (*RUN, "seed", "step") if column in losses.columns]
+    run = run_key(losses, "seed", "step")
     return _misspelt(losses, shares, names, run) + _missing(losses, names[0], run) + _unlike(losses, names[0])
 
 

@@ -30,11 +30,11 @@ from bimix.observations.doubts import check_meant
 from bimix.observations.groups import Groups, by_name, read_groups
 from bimix.observations.prior import read_gaps
 from bimix.observations.tables import (
-    RUN,
     check_amounts,
     check_losses,
     checked_proportions,
     place,
+    run_key,
     tidy_losses,
     tidy_mixtures,
     typed,
@@ -119,7 +119,7 @@ def observations(
     """
     losses, shares, said = _checked(losses, mixtures, names, checked)
     losses, seeds, noise = _averaged(losses)
-    run = [name for name in RUN if name in losses.columns]
+    run = run_key(losses)
     runs = losses.select(run).unique(maintain_order=True).rows()
     mixed, domains = [mixture for mixture, *_ in runs], sorted(shares["domain"].unique().to_list())
     steps = np.sort(losses["step"].unique().to_numpy())
@@ -317,7 +317,7 @@ def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], flo
     The noise is the root mean square, over all repeated rows, of the standard deviation of log
     losses, without metrics.
     """
-    run = [name for name in RUN if name in losses.columns]
+    run = run_key(losses)
     if "seed" not in losses.columns:
         return losses, dict.fromkeys(losses.select(run).iter_rows(), 1), None
     seeds = {tuple(one): count for *one, count in losses.group_by(run).agg(pl.col("seed").n_unique()).iter_rows()}

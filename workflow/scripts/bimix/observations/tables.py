@@ -36,6 +36,11 @@ class Tidy:
         return self.table[column].cast(pl.String).unique(maintain_order=True).drop_nulls().to_list()
 
 
+def run_key(table: pl.DataFrame, *further: str) -> list[str]:
+    """The columns of tidy losses that say which run a row is of, and `further` ones that it has."""
+    return [name for name in (*RUN, *further) if name in table.columns]
+
+
 def by_mixture(table: pl.DataFrame) -> dict[str, dict[str, float]]:
     """{mixture: {domain: proportion}} of tidy mixtures."""
     found: dict[str, dict[str, float]] = {}
@@ -184,8 +189,7 @@ def check_losses(losses: pl.DataFrame, name: str) -> None:
             f"{place(name, row)} (mixture {row['mixture']!r}, step {row['step']}, domain {row['domain']!r}): "
             f"the {what} is {row[what]}: it must be finite and above {LEAST_LOSS if what == 'loss' else 0:g}."
         )
-    further = [column for column in (*RUN[1:], "seed") if column in losses.columns]
-    check_once(losses, ["mixture", "step", "domain", *further], name)
+    check_once(losses, [*run_key(losses, "seed"), "step", "domain"], name)
 
 
 def check_once(table: pl.DataFrame, key: list[str], name: str) -> None:

@@ -15,7 +15,10 @@ from bimix.judge.measured import Criterion
 from bimix.laws.fitted import asked_at, fit
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import round_of
+from bimix.observations.chosen import choose
 from bimix.observations.flags import add_tables, read_tables
+from bimix.observations.observations import observations, with_priors
+from bimix.observations.tables import read_losses, read_mixtures
 from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
 from bimix.optimum.goal import HELD
@@ -25,7 +28,7 @@ from bimix.search.by_hand import Wanted
 from bimix.search.posterior import FEWEST, USUAL_NOISE, once, whole
 from bimix.search.rounds import DISTANCE, Search
 from bimix.search.weighing import over_hand, with_rules
-from bimix.tables import read_numbers, read_size, read_table, read_tokens
+from bimix.tables import read_numbers, read_size, read_tokens
 
 ROUNDS = {
     "round": pl.Int64,
@@ -44,7 +47,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     """Add what says what was measured and what is sought, to be read by `read_search`."""
     add_tables(parser)
     parser.add_argument("--law", default="transfer", choices=list(LAWS), help="what is corrected (%(default)s)")
-    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last of the losses")
+    parser.add_argument("--step", type=int, help="of the run to be made good; without it the last that most runs share")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
     parser.add_argument("--asked", type=Path, nargs="?", help="JSON of parameters and tokens of a law over sizes")
     parser.add_argument("--distance", type=float, default=DISTANCE, help="least distance from runs (%(default)s)")
@@ -59,18 +62,24 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 def read_search(options: argparse.Namespace) -> Search:
     """The posterior of the runs, by the flags."""
-    observed = once(read_tables(options))
+    observed, mixtures = read_tables(options), read_mixtures(options.mixtures)
+    losses = read_losses(options.losses, mixtures.names("domain")).table
+    chosen = choose(losses, asked_objective(options).domain_weights(), options.step, options.parameters)
+    if chosen.losses.height < losses.height:
+        observed = observations(chosen.losses, mixtures.table, (str(options.losses), str(options.mixtures)))
+        observed = with_priors(observed, options.prior, options.domain_groups)
+    observed, options.step = once(observed), chosen.step
     fitted = fit(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))
-    for sentence in (*observed.remarks, *fitted["warnings"]):
+    for sentence in (*observed.remarks, *chosen.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
-    sought = Sought.of(options, fitted, fitted["steps"][-1] if options.step is None else options.step)
+    sought = Sought.of(options, fitted, options.step)
     note_unlimited(sought.fitted, sought.pools, sought.run_tokens)
     named = read_numbers(options.lower) if options.lower else {}
     lower = with_least(sought.lower, sought.upper, observed.domains, options.least, sought.pools, named)
     noise, criterion = options.noise, Criterion("", weights=sought.objective.domain_weights())
-    if noise is None and (known := noise_between(read_table(options.losses), criterion)):
+    if noise is None and (known := noise_between(chosen.compared, criterion)):
         noise = known.deviation
     goal = sought.goal
     trained, left = whole(goal, observed), None
@@ -84,9 +93,8 @@ def read_search(options: argparse.Namespace) -> Search:
 def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
     """The rules by hand of the run, without the least shares of proposals."""
     fitted, tokens = search.goal.fitted, read_tokens(options.tokens) if options.tokens else {}
-    step = fitted["steps"][-1] if options.step is None else options.step
     run_tokens = getattr(options, "epoch_tokens", None) or options.run_tokens
-    run_tokens = asked_tokens(fitted, run_tokens, step, options.parameters)
+    run_tokens = asked_tokens(fitted, run_tokens, options.step, options.parameters)
     return Wanted.of(options, fitted, asked_objective(options).domain_weights(), tokens, run_tokens)
 
 

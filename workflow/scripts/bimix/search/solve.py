@@ -25,7 +25,9 @@ from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import fit
 from bimix.mixtures.names import SEARCHED
+from bimix.observations.chosen import Chosen
 from bimix.observations.observations import Observations
+from bimix.observations.tables import few
 from bimix.optimum.flags import note_unlimited
 from bimix.optimum.intervals import LeftOut, intervals, left_out
 from bimix.optimum.optimum import Sought
@@ -91,23 +93,10 @@ class Answer:
         return self.sought.fitted
 
 
-def _comparable(losses: pl.DataFrame, judging: Criterion) -> pl.DataFrame:
-    """The losses without reused runs that lack one that counts, as of text that came after them:
-    laws are fitted to them, and they are compared with no other.
+def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observations) -> Answer:
+    """The answer of the runs chosen, which are `observed`. Errors: the reference was not run, or is not
+    compared; no law could be fitted.
     """
-    if "source" not in losses.columns:
-        return losses
-    count = (
-        pl.col("domain").is_in([name for name, one in judging.weights.items() if one > 0]) if judging.weights else True
-    )
-    counted = losses.filter(count)
-    own = counted.group_by("mixture").agg(pl.col("domain").n_unique().alias("own"))
-    whole = own.filter(pl.col("own") == counted["domain"].n_unique())["mixture"].to_list()
-    return losses.filter(pl.col("mixture").cast(pl.String).is_in(whole))
-
-
-def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Observations) -> Answer:
-    """The answer of tidy losses. Errors: the reference was not run; no law could be fitted."""
     judging, domains = criterion_of(options), observed.domains
     ran = {
         name: dict(zip(domains, own.tolist(), strict=True))
@@ -115,6 +104,11 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     }
     if judging.reference not in ran:
         raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(ran)}.")
+    if judging.reference not in chosen.mixtures:
+        raise InputError(
+            f"--reference {judging.reference!r} was not run at the largest size, or lacks a loss that counts at step"
+            f" {chosen.step:,}: name another, as {few(chosen.mixtures)}, or another --step."
+        )
     before = ran[judging.reference]
     kept = None if judging.kind == "weighted" else json.dumps({name: one for name, one in before.items() if one > 0})
     asked = argparse.Namespace(**vars(options) | {"reference": kept})
@@ -122,7 +116,7 @@ def solve_tables(options: argparse.Namespace, losses: pl.DataFrame, observed: Ob
     optima = {name: one.shares() for name, one in fits.items()}
     called = moved(ran, optima)
     shares = {called.get(name, name): own for name, own in ran.items()}
-    losses = _comparable(renamed(losses, called), judging)
+    losses = renamed(chosen.compared, called)
     judging = replace(judging, reference=called.get(judging.reference, judging.reference))
     first = next(iter(fits.values()))
     sought, promises = first.sought, [one.promise for one in fits.values() if one.promise]
