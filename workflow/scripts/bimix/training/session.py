@@ -249,8 +249,9 @@ def end_by_sigterm() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     launcher = os.environ.get("BIMIX_LAUNCHER")
     if launcher is not None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != int(launcher):
+        if os.getppid() == int(launcher):  # the kernel watches the parent alone
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        if not Path(f"/proc/{launcher}").exists():  # it ended before
             raise InputError("the launcher of this process has ended, and so does the process; start the run again.")
 
 
