@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import watch_runs
-from bimix.results.watch import SILENT, table
+from bimix.results.watch import SILENT, held_jobs, table
 
 LOG = "Attempt 1, 2026-11-22 00:03:40 +0000, vm, job none, process 1\nwords\n"
 FIGURES = {"loss": 5.3, "tokens_per_second": 5356.0, "seconds_left": 54.0, "validation_loss": 5.2444}
@@ -59,6 +59,21 @@ def test_the_table_shows_each_state_and_changes_nothing(results: Path, capsys: p
     assert {name for name in ("stopped", "failed", "waiting", "finished") if rows[f"target/{name}"][0] != name} == set()
     assert f"{results}/runs/target/failed/state/logs/1.log\n  pretrain_model.py: error: the disk is full." in text
     assert {path: path.stat().st_mtime_ns for path in results.rglob("*")} == before
+
+
+def test_jobs_that_slurm_holds_are_named(tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+    squeue = tmp_path / "bin/squeue"
+    squeue.parent.mkdir()
+    squeue.write_text("#!/bin/sh\nprintf '7|Priority\\n8|launch failed requeued held\\n9|JobHeldAdmin\\n'\n")
+    squeue.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{squeue.parent}:{os.environ['PATH']}")
+    watch_runs.main([str(tmp_path), "--once"])
+    _, *held = capsys.readouterr().out.splitlines()
+    assert [line.split("`")[1] for line in held] == ["scontrol release 8", "scontrol release 9"]
+    assert "(launch failed requeued held)" in held[0]
+    squeue.unlink()
+    monkeypatch.setenv("PATH", str(squeue.parent))
+    assert held_jobs() == []
 
 
 def test_an_empty_folder_and_none_are_each_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,18 +166,21 @@ def test_processes_whose_launcher_is_killed_end(tmp_path: Path) -> None:
 
 
 SETTINGS = "import os; print(*(os.environ.get(name) for name in ("
-SETTINGS += "'OMP_NUM_THREADS', 'TORCHINDUCTOR_COMPILE_THREADS', 'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF')))"
+SETTINGS += "'OMP_NUM_THREADS', 'TORCHINDUCTOR_COMPILE_THREADS', 'PYTORCH_ALLOC_CONF', 'PYTORCH_CUDA_ALLOC_CONF',"
+SETTINGS += "'TORCHINDUCTOR_CACHE_DIR')))"
 
 
 def test_the_compiler_and_the_allocator_are_bounded_unless_the_user_says_how(tmp_path: Path) -> None:
     (tmp_path / "training.py").write_text(SETTINGS)
     names = ("TORCHINDUCTOR_COMPILE_THREADS", "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+    names += ("TORCHINDUCTOR_CACHE_DIR",)
+    cache = f"{ROOT}/.snakemake/torchinductor"
     plain = {name: value for name, value in os.environ.items() if name not in names}
     command = launcher(tmp_path, 0, threads=3)
     for given, expected in (
-        ({}, "3 3 expandable_segments:True None"),
-        ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, "3 3 None max_split_size_mb:64"),
-        ({"PYTORCH_ALLOC_CONF": "", "TORCHINDUCTOR_COMPILE_THREADS": "7"}, "3 7  None"),
+        ({}, f"3 3 expandable_segments:True None {cache}"),
+        ({"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:64"}, f"3 3 None max_split_size_mb:64 {cache}"),
+        ({"PYTORCH_ALLOC_CONF": "", "TORCHINDUCTOR_COMPILE_THREADS": "7", names[-1]: "/own"}, "3 7  None /own"),
     ):
         done = subprocess.run(command, cwd=ROOT, env=plain | given, capture_output=True, text=True, check=True)
         assert done.stdout.splitlines()[-1] == expected

@@ -59,6 +59,12 @@ def test_the_lock_that_trainings_take_is_tried(tmp_path: Path, monkeypatch: pyte
     refused("cannot be locked or linked", check_cluster.links)
 
 
+def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/sys/kernel/.cache")
+    refused("set XDG_CACHE_HOME", check_cluster.disk)
+
+
 def test_what_is_wrong_is_said(checked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(checked / "results", tmp_path / "results")
     monkeypatch.chdir(tmp_path)

@@ -130,6 +130,12 @@ def test_code_in_a_configfile_has_run_and_the_sentence_says_so_and_the_check_run
     checked = forked.run([sys.executable, str(ROOT / "workflow/scripts/check_config.py"), "theirs.yaml"], cwd=workplace)
     assert "theirs.yaml:1: __use_yte__: a config that runs code is refused" in checked.stderr
     assert checked.returncode == 1 and not (workplace / "ran").exists()
+    script = [sys.executable, str(ROOT / "workflow/scripts/run_workflow.py")]
+    for words in (["theirs.yaml", "-n"], ["config.yaml", "-n", "--configfile", "theirs.yaml"]):
+        assert forked.run([*script, *words], cwd=workplace).returncode == 1 and not (workplace / "ran").exists()
+    (workplace / "mine.yaml").write_text("{}\n")
+    planned = forked.run([*script, "mine.yaml", "-n", "results/demo/entropy.csv"], cwd=workplace)
+    assert planned.returncode == 0 and "measure_entropy" in planned.stdout + planned.stderr
     done = call(workplace, "-n", "--configfile", "theirs.yaml")
     assert done.returncode == 1 and "so THE CODE HAS RUN" in last_line(done) and "check_config.py" in last_line(done)
     assert (workplace / "ran").exists()  # if Snakemake no longer runs it, the sentence is to go

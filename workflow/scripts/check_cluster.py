@@ -25,6 +25,7 @@ import yaml
 
 from bimix.errors import InputError, run
 from bimix.outputs import write_json
+from bimix.results.watch import held_jobs
 
 RESULTS, OWN = Path("results/doctor"), Path("doctor")
 RUN = RESULTS / "runs/doctor/baseline"
@@ -79,7 +80,13 @@ def tokenizer(name: str) -> str:
 
 
 def disk() -> str:
-    """Errors: less than a few real runs need."""
+    """Errors: less than a few real runs need, or no folder for Snakemake's cache."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "snakemake")
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        TemporaryDirectory(dir=cache).cleanup()
+    except OSError as error:
+        raise InputError(f"Snakemake cannot write {cache} ({error.strerror}): set XDG_CACHE_HOME.") from None
     RESULTS.mkdir(parents=True, exist_ok=True)
     free, there = shutil.disk_usage(RESULTS).free / 1e9, os.statvfs(RESULTS)
     few = there.f_files and there.f_favail < LEAST_INODES  # some file systems count none
@@ -152,7 +159,8 @@ def train(options: argparse.Namespace) -> str:
         try:
             while call.poll() is None:
                 if time.time() - begun > 60 * options.minutes:
-                    raise InputError(f"nothing was trained within {options.minutes:g} minutes: {OWN / 'snakemake.log'}")
+                    said = f"nothing was trained within {options.minutes:g} minutes: {OWN / 'snakemake.log'}"
+                    raise InputError(" ".join([said, *held_jobs()]))
                 lines = noted()
                 if not stopped and any(line["event"] == "saved" and line["step"] > 0 for line in lines):
                     stop(lines[-1])

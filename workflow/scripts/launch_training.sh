@@ -50,6 +50,8 @@ processes=$((local_processes * nodes))
 export OMP_NUM_THREADS=$((threads / local_processes > 0 ? threads / local_processes : 1))
 # TorchInductor would start up to 32 compilers for each process
 export TORCHINDUCTOR_COMPILE_THREADS=${TORCHINDUCTOR_COMPILE_THREADS:-$OMP_NUM_THREADS}
+# On the disk of the results: what one run has compiled no other run, node or attempt compiles again
+export TORCHINDUCTOR_CACHE_DIR=${TORCHINDUCTOR_CACHE_DIR:-$PWD/.snakemake/torchinductor}
 # Segments that grow: parts of several sizes leave no gaps. torch reads both names, the older one first.
 if [ -z "${PYTORCH_CUDA_ALLOC_CONF+set}${PYTORCH_ALLOC_CONF+set}" ]; then
     export PYTORCH_ALLOC_CONF=expandable_segments:True

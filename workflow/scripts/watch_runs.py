@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.results.watch import table
+from bimix.results.watch import held_jobs, table
 
 CLEAR = "\x1b[H\x1b[2J"  # the cursor to the upper left, and all that is shown away
 
@@ -25,12 +25,12 @@ def main(argv: list[str] | None = None) -> None:
     if options.every <= 0:
         raise InputError(f"--every is {options.every}: it must be above 0.")
     if options.once or not sys.stdout.isatty():
-        print("\n".join(table(options.results)))
+        print("\n".join([*table(options.results), *held_jobs()]))
         return
     try:
         while True:
             head = f"{CLEAR}{options.results}, {time.strftime('%H:%M:%S')} (Ctrl-C ends this look, no training)"
-            print("\n".join([head, "", *table(options.results)]), flush=True)
+            print("\n".join([head, "", *table(options.results), *held_jobs()]), flush=True)
             time.sleep(options.every)
     except KeyboardInterrupt:
         return

@@ -29,6 +29,7 @@ COMMANDS = {
     "explore": "explore_mixtures.py",
     "export": "export_mixture.py",
     "check": "check_config.py",
+    "run": "run_workflow.py",
     "verify": "verify_results.py",
     "watch": "watch_runs.py",
     "doctor": "check_cluster.py",

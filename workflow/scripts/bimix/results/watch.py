@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +13,7 @@ from bimix.results import layout
 TAIL = 20_000  # bytes of a log's end that are read
 SILENT = 600  # seconds without a word after which a training may be lost
 HEADER = ["run", "", "step", "tokens/s", "time left", "loss"]
+HELD = re.compile(r"\|.*(held|BadConstraints)", re.IGNORECASE)  # reasons of jobs that never begin by themselves
 FAULT = re.compile(r"error: |^\w+(Error|Exception)\b")
 
 
@@ -45,6 +48,25 @@ def _numbers(progress: dict, runs: bool) -> Sequence[str]:
         f"{speed:,.0f}" if runs and speed is not None else "",
         duration(left) if runs and left is not None else "",
         f"{loss:.4f}" if loss is not None else "",
+    ]
+
+
+def held_jobs() -> list[str]:
+    """A sentence for each of the user's jobs that SLURM holds; none where there is no SLURM, or it
+    does not answer.
+    """
+    if shutil.which("squeue") is None:
+        return []
+    try:
+        asked = ["squeue", "--me", "--noheader", "--states=PENDING", "--format=%i|%r"]
+        listed = subprocess.run(asked, capture_output=True, text=True, check=False, timeout=10).stdout
+    except subprocess.TimeoutExpired:
+        return []
+    jobs = [line.split("|", 1) for line in listed.splitlines() if HELD.search(line)]
+    return [
+        f"SLURM holds job {job} ({reason}): it begins only after `scontrol release {job}`; after `scancel {job}` it is"
+        " sent again."
+        for job, reason in jobs
     ]
 
 
