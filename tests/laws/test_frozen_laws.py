@@ -31,7 +31,7 @@ from bimix.observations.observations import read_observations
 KEPT = Path(__file__).parents[2] / "resources/observations"
 FROZEN = Path(__file__).with_name("frozen_laws.json")
 CLOSE = 1e-6  # relative, of losses
-SHARES = 2e-6  # of an optimum, which is written with six decimals
+SHARES = 2e-5  # of an optimum, around which the objective is flat
 
 
 @dataclass(frozen=True)

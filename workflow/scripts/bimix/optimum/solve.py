@@ -12,7 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-STARTS = 3  # descents, each from near the end of the one before, while the gap is above CERTAIN
+# Descents, each from near the best so far, while the gap is above CERTAIN; the last ones in units of each share, as the
+# slope changes fastest in shares near 0, and ever nearer.
+PLAIN, SCALED = 3, 4
 CERTAIN = 1e-7  # of the value
 ROUNDS = 200
 FLOOR = 1e-12  # a share of 0 may have an infinite slope: the search stays so far above, the end need not
@@ -127,25 +129,27 @@ def solve(program: Program, lower: np.ndarray, upper: np.ndarray, start: np.ndar
     centre = np.where(move, lower + inside * (upper - lower), lower)
     point = centre if start is None else 0.999 * start + 0.001 * centre
     best: Solved | None = None
-    for _ in range(STARTS):
-        for found in _descent(program, lower, upper, point, move):
+    for count in range(PLAIN + SCALED):
+        scale = point if count >= PLAIN else np.ones(len(point))
+        for found in _descent(program, lower, upper, point, move, scale[move]):
             better = best is None or found.violation < best.violation - 1e-9
             if better or (found.violation <= best.violation + 1e-9 and found.gap < best.gap):
                 best = found
         if best.gap <= CERTAIN * abs(best.value):
             break
-        point = 0.999 * best.shares + 0.001 * centre
+        aside = 10.0 ** -max(3, count - PLAIN + 4)
+        point = (1 - aside) * best.shares + aside * centre
     return best
 
 
-def _descent(program, lower, upper, start, move) -> list[Solved]:
+def _descent(program, lower, upper, start, move, scale) -> list[Solved]:
     """The end of SLSQP over free shares and t, with shares near bounds at them: all, and all but those near 0."""
     m, has_t = int(move.sum()), program.worst
     last: dict[bytes, tuple] = {}
 
     def full(x):
         r = lower.copy()
-        r[move] = x[:m]
+        r[move] = scale * x[:m]
         return r
 
     def at(x):
@@ -163,26 +167,26 @@ def _descent(program, lower, upper, start, move) -> list[Solved]:
 
     def objective(x):
         value, gradient, _, _ = at(x)
-        slope = np.append(gradient[move], 1.0) if has_t else gradient[move]
-        return (value + (x[-1] if has_t else 0.0)) / unit, slope / unit
+        slope = scale * gradient[move]
+        return (value + (x[-1] if has_t else 0.0)) / unit, (np.append(slope, 1.0) if has_t else slope) / unit
 
     def room(x):
         return ((x[-1] if has_t else 0.0) - at(x)[2]) / unit
 
     def slopes(x):
-        own = -at(x)[3][:, move]
+        own = -at(x)[3][:, move] * scale
         return (np.hstack([own, np.ones((len(g), 1))]) if has_t else own) / unit
 
-    row, rest = np.append(np.ones(m), np.zeros(int(has_t))), 1 - lower[~move].sum()
+    row, rest = np.append(scale, np.zeros(int(has_t))), 1 - lower[~move].sum()
     constraints = [{"type": "eq", "fun": lambda x: row @ x - rest, "jac": lambda x: row}]
     constraints += [{"type": "ineq", "fun": room, "jac": slopes}] if len(g) else []
-    least = np.minimum(np.maximum(lower[move], FLOOR), upper[move])
+    least, most = np.minimum(np.maximum(lower[move], FLOOR), upper[move]) / scale, upper[move] / scale
     found = minimize(
         objective,
-        np.append(start[move], top) if has_t else start[move],
+        np.append(start[move] / scale, top) if has_t else start[move] / scale,
         jac=True,
         method="SLSQP",
-        bounds=[*zip(least, upper[move], strict=True), *([(None, None)] if has_t else [])],
+        bounds=[*zip(least, most, strict=True), *([(None, None)] if has_t else [])],
         constraints=constraints,
         options={"maxiter": ROUNDS, "ftol": 1e-14},
     )
