@@ -41,6 +41,19 @@ def planned_datasets():
     return sorted({job.wildcards_dict.get("dataset") for job in workflow.dag.needrun_jobs()} - {None})
 
 
+def planned_trainings(rules):
+    """Rule and wildcards of each training that is to run, how many other jobs there are, the cores where
+    they run here, and the GPUs that they share (0: none are named).
+    """
+    jobs = list(workflow.dag.needrun_jobs())
+    trained = [(job.rule.name, job.wildcards_dict) for job in jobs if job.rule.name in rules]
+    cores = workflow.resource_settings.cores if runs_here() else None
+    if cores and DRY_RUN and not any(word.startswith(("--cores", "-c", "-j")) for word in sys.argv[1:]):
+        cores = len(os.sched_getaffinity(0))  # a dry run that names none has one
+    gpus = dict(workflow.resource_settings.resources).get("gpu")
+    return trained, len(jobs) - len(trained), cores, int(getattr(gpus, "value", gpus) or 0)
+
+
 def of_wildcards(find):
     """The function with its parameters written down, which Snakemake else works out three times
     for each parameter of each job, in a tenth of the time of planning.

@@ -31,7 +31,8 @@ NOISE = (
 
 class Lines(logging.Filter):
     """Lets through what a user reads, each record with its text in `record.shown`; `near` gives a
-    sentence on a file that no rule makes, `remarks` sentences on the machine.
+    sentence on a file that no rule makes, `remarks` sentences on the machine, `hours` what the
+    trainings will take.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class Lines(logging.Filter):
         dry: bool,
         near: Callable[[str], str],
         remarks: Callable[[], list[str]] = list,
+        hours: Callable[[], str] = str,
     ) -> None:
         super().__init__()
-        self.dry, self.near, self.remarks = dry, near, remarks
+        self.dry, self.near, self.remarks, self.hours = dry, near, remarks, hours
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
@@ -78,7 +80,7 @@ class Lines(logging.Filter):
         """The jobs to do; of a dry run the number of each rule too."""
         self.total = jobs["total"]
         trainings = sum(jobs.get(rule, 0) for rule in TRAININGS)
-        first = f"{self.total} jobs" + (f", trainings: {trainings}" if trainings else "")
+        first = f"{self.total} jobs" + (f", trainings: {trainings}, {self.hours()}".rstrip(", ") if trainings else "")
         text = "\n".join([first, *self.remarks()])
         return f"{text}\n\n{table}\nWith -p each job is listed, with its files and command." if self.dry else text
 
