@@ -106,8 +106,8 @@ WRONG = [
         WIDE_MIXTURES,
         "l.csv has no column 'mixture' but name and run: call the right one",
     ),
-    ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "column 'Web' is no domain of the mixtures, which are web"),
-    ("mixture,step,Web,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
+    ("mixture,step,wbe,code\n7,10,3,2\n", WIDE_MIXTURES, "column 'wbe' is no domain of the mixtures, which are web"),
+    ("mixture,step,wbe,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
     (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
     ("mixture,step,web,code\n7,10,x,2\n", WIDE_MIXTURES, "l.csv: column 'web' holds no numbers: take it out, or write"),
     # row numbers in a column without a name

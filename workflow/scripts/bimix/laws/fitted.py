@@ -253,9 +253,10 @@ def _rising(fitted: dict, observed: Observations) -> list[str]:
     sentences, last = [], observed.last()
     for i, domain in enumerate(observed.loss_domains):
         seen = np.isfinite(last[:, i])
-        if domain not in observed.domains or seen.sum() < FEW_MIXTURES:
+        own = observed.pairs.get(domain, domain)
+        if own not in observed.domains or seen.sum() < FEW_MIXTURES:
             continue
-        both = np.stack([observed.proportions[seen, observed.domains.index(domain)], last[seen, i]])
+        both = np.stack([observed.proportions[seen, observed.domains.index(own)], last[seen, i]])
         if (np.ptp(both, axis=1) == 0).any():
             continue
         rho = pl.select(pl.corr(*both, method="spearman")).item()  # ties have the mean of their ranks

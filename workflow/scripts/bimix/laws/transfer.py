@@ -218,7 +218,7 @@ def own_domains(observed) -> np.ndarray:
     help it as that of others helps them: k_ii = 1, and u, alpha and gamma at their means.
     """
     place = {name: index for index, name in enumerate(observed.domains)}
-    return np.array([place.get(name, -1) for name in observed.loss_domains])
+    return np.array([place.get(observed.pairs.get(name, name), -1) for name in observed.loss_domains])
 
 
 def run_levels(observed, weights=None) -> np.ndarray:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bimix.errors import InputError
+from bimix.names import paired
 
 # The largest share of the run for all wanted domains together, so that the others are read, too.
 MOST_WANTED = 0.8
@@ -53,7 +54,8 @@ def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses:
     """
     weight = np.array([float(weights.get(name, 0.0)) for name in losses])
     above = weight.mean() * (1 + 1e-9) if weight.size and weight.min() > 0 else 0.0
-    return np.array([float(weights.get(name, 0.0)) > above for name in domains], dtype=bool)
+    by_domain = {domain: weights.get(name, 0.0) for name, domain in paired(losses, domains).items()} | dict(weights)
+    return np.array([float(by_domain.get(name, 0.0)) > above for name in domains], dtype=bool)
 
 
 def wanted(

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.names import folded
+from bimix.names import folded, paired
 from bimix.observations.tables import RUN, few, place, run_key
 
 # Nats per token: a uniform guess among 250,000 tokens has 12.4.
@@ -37,8 +37,13 @@ def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, st
 
 
 def _misspelt(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], key: list[str]) -> tuple[str, ...]:
-    """The first domain of one table alone whose name is near that of a domain it is never beside."""
+    """Domains whose names match; else the first domain of one table alone whose name is near that of
+    a domain it is never beside.
+    """
     measured, mixed = _places(losses, key), _places(shares, ["mixture"])
+    if pairs := paired([*measured], [*mixed]):
+        each = few(f"{name!r} of {domain!r}" for name, domain in pairs.items())
+        return (f"{names[0]}: losses are taken as those of the training domains whose names match: {each}.",)
     for name in [*mixed, *measured]:
         if name in mixed and name in measured:
             continue

@@ -17,7 +17,8 @@ A loss domain need not be a training domain. Runs may have been evaluated at dif
 unobserved losses are NaN.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +26,7 @@ import polars as pl
 
 from bimix.digests import noted_digest
 from bimix.errors import InputError
-from bimix.names import meant
+from bimix.names import meant, paired
 from bimix.observations.doubts import check_meant
 from bimix.observations.groups import Groups, by_name, read_groups
 from bimix.observations.prior import read_gaps
@@ -61,6 +62,7 @@ class Observations:
     pools: np.ndarray | None = None  # (n, m) unique tokens there were, inf where not limited; None: not known
     metrics: tuple[str, ...] = ()  # those of the loss domains that are metrics
     remarks: tuple[str, ...] = ()  # on a loss unlike the others (doubts.py)
+    pairs: Mapping[str, str] = field(default_factory=dict)  # {loss domain: training domain} of names that differ
     sources: Groups | None = None  # {domain: (source, topic)} (groups.py); None: as the names say
 
     def take(self, rows: np.ndarray | list[int]) -> "Observations":
@@ -152,6 +154,7 @@ def observations(
         pools=pools,
         metrics=tuple(sorted(metrics)),
         remarks=said,
+        pairs=paired([name for name in loss_domains if name not in metrics], domains),
     )
 
 
@@ -211,7 +214,8 @@ def read_observations(
 
 def with_priors(found: Observations, prior: Path | None, groups: Path | str | None) -> Observations:
     """The observations with a prior's gaps and groups of domains, where given."""
-    gaps = None if prior is None else read_gaps(prior, found.domains, found.loss_domains)
+    of = tuple(found.pairs.get(name, name) for name in found.loss_domains)
+    gaps = None if prior is None else read_gaps(prior, found.domains, of)
     return replace(found, gaps=gaps, sources=read_groups(groups, found.domains) if groups else None)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.names import meant
+from bimix.names import meant, paired
 from bimix.tables import CALLED, is_text, read_table, renamed
 
 LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
@@ -117,7 +117,9 @@ def read_losses(path: Path | str, domains: Sequence[str]) -> Tidy:
 
 
 def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str] | None:
-    """{column: domain} where all columns have the same text around the domain, else None."""
+    """{column: domain} where all columns have the same text around the domain, or {column: column}
+    where their names match otherwise; else None.
+    """
     around = [("", "")]
     for domain in sorted(filter(None, domains), key=len, reverse=True):
         if columns and domain in columns[0]:
@@ -131,7 +133,8 @@ def _domains_in(columns: Sequence[str], domains: Sequence[str]) -> dict[str, str
         ]
         if columns and len(inner) == len(columns) and set(inner) <= set(domains):
             return dict(zip(columns, inner, strict=True))
-    return None
+    matched = {*domains, *paired(columns, domains)}  # train_web in the mixtures and web here
+    return {column: column for column in columns} if columns and set(columns) <= matched else None
 
 
 def _texts(table: pl.DataFrame, columns: Sequence[str]) -> list[str]:

@@ -173,7 +173,8 @@ class Shares:
     name = "shares"
 
     def __init__(self, goal: Goal, observed: Observations, seen: Seen):
-        own = [observed.domains.index(name) if name in observed.domains else -1 for name in goal.names]
+        names = [observed.pairs.get(name, name) for name in goal.names]
+        own = [observed.domains.index(name) if name in observed.domains else -1 for name in names]
         self.goal, weights = goal, goal.weights * (np.array(own) >= 0)
         self.weights = np.zeros(len(observed.domains))
         np.add.at(self.weights, own, weights / max(weights.sum(), 1e-300))

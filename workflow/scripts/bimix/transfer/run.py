@@ -77,11 +77,15 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
 
 
 def at_reference(coefficients: dict, observed: Observations, form: repetition.Repetition | None) -> dict:
-    """Coefficients with the effect of repetition, at the largest size and longest schedule."""
+    """Coefficients with the effect of repetition, at the largest size and longest schedule; `own`
+    is the training domain of a loss domain with another name.
+    """
+    for name in observed.pairs.keys() & coefficients.keys():
+        coefficients[name]["own"] = observed.pairs[name]
     if form is not None:
         for domain, values in coefficients.items():
             values["repetition"] = asdict(form)
-            if domain not in observed.domains:
+            if values.get("own", domain) not in observed.domains:
                 values["repetition"] |= {"P": 0.0}
     if any("size" in values for values in coefficients.values()):
         last = next(iter(coefficients.values()))["size"]["sizes"][-1]
@@ -156,7 +160,8 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
     if run["pools"] is not None:
         per_share = run["tokens"] / pools
     form = form_of(coefficients) or repetition.Repetition()
-    own = np.array([domains.index(name) if name in domains else -1 for name, _ in table])
+    names = [values.get("own", name) for name, values in table]
+    own = np.array([domains.index(name) if name in domains else -1 for name in names])
     scale = form.scale or run["parameters"] or 1.0
     harms = np.array([values.get("repetition", {"P": 0.0})["P"] for _, values in table])
     return Run(

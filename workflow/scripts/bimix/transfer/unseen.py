@@ -33,7 +33,8 @@ def deviations(fitted: dict, shares: np.ndarray, step: float) -> np.ndarray:
     columns = [domains.index(name) for name in names]
     used = bool(fitted.get("choice", {}).get("prior"))
     gaps = offsets(recorded(fitted, tuple(domains), tuple(fitted["loss_domains"]))) if used else None
-    own = [domains.index(name) if name in domains else -1 for name in fitted["loss_domains"]]
+    trained = [fitted["coefficients"][name].get("own", name) for name in fitted["loss_domains"]]
+    own = [domains.index(name) if name in domains else -1 for name in trained]
     levels = factor.levels(shares)
     moves = [1 + MOVE * (np.arange(len(domains)) == column) for column in columns]
     slopes = np.array([(factor._replace(k=factor.k * move).levels(shares) - levels) / MOVE for move in moves])

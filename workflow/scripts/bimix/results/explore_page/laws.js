@@ -72,11 +72,12 @@ const Laws = (() => {
       const factor = Math.log(terms.reduce((a, b) => a + b, 0)) + straight;
       const over = c.size ? 1 : curve({ B: c.B, beta: c.beta, C: c.C }, run.step);
       let harm = 0;
-      const again = mixture[name] * per(name) - 1;
-      if (law.domains.includes(name) && c.repetition?.P && again > 0) {
+      const own = c.own ?? name;
+      const again = mixture[own] * per(own) - 1;
+      if (law.domains.includes(own) && c.repetition?.P && again > 0) {
         const scale = form.scale || run.parameters || 1;
-        const height = c.repetition.P * (scale / run.pools[name]) ** form.kappa;
-        harm = height * mixture[name] ** form.mu * (again * again / (1 + again));
+        const height = c.repetition.P * (scale / run.pools[own]) ** form.kappa;
+        harm = height * mixture[own] ** form.mu * (again * again / (1 + again));
       }
       return Math.exp(level + nu * effect(c.effects, run.step) * factor) * over + harm;
     };
