@@ -1,12 +1,15 @@
 """What rules read, by their config; numbers and names of its tables."""
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from refusals import refused
 
 from bimix.errors import InputError, run
 from bimix.optimum.objective import objective_block
+from bimix.plan import shards
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     epoch_run_tokens,
@@ -16,6 +19,7 @@ from bimix.plan.inputs import (
     pool_tokens,
     token_table,
 )
+from bimix.plan.shards import table_versions, vectors_version
 from bimix.tables import read_json, read_numbers, read_size
 
 
@@ -28,6 +32,34 @@ def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
     assert token_table(Dataset(config, "seen")) == []
     config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
     assert token_table(Dataset(config, "seen")) == ["tokens.csv"]
+
+
+def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(config: dict, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    seen, own = Dataset(config, "seen"), Dataset(config, "own")
+    seen.block["observations"] |= {"tokens": "tokens.csv", "metrics": "gone.csv"}
+    for name in ("losses", "mixtures", "tokens"):
+        Path(f"{name}.csv").write_text("a")
+    assert table_versions(own) == []
+    before = table_versions(seen)
+    assert before[2] is None and len(before) == 4 and len({*before}) == 2
+    for n, name in ((0, "losses"), (1, "mixtures"), (3, "tokens")):
+        stamp = os.stat(f"{name}.csv")
+        Path(f"{name}.csv").write_text("b")
+        os.utime(f"{name}.csv", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        after = table_versions(seen)
+        assert [one != other for one, other in zip(after, before, strict=True)] == [k == n for k in range(4)]
+        before = after
+    monkeypatch.setattr(shards, "MOST_DIGESTED", 0)
+    assert vectors_version(own, True) == 3  # trained here
+    own.block["vectors"] = {"file": "v.bin", "documents": 3}
+    assert vectors_version(own, True) == 3
+    Path("v.bin").write_text("a")
+    kept = vectors_version(own, True)
+    os.utime("v.bin", (1, 1))
+    assert vectors_version(own, False) != kept
+    Path("v.bin").unlink()
+    assert vectors_version(own, True) == kept
 
 
 def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:

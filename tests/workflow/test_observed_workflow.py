@@ -1,8 +1,10 @@
 """Losses measured elsewhere, from two tables to the page of results."""
 
 import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import checkout
@@ -91,6 +93,25 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert all("gain of bimix over m4" in one for one in (text, (results / "summary_details.txt").read_text()))
     assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
     assert "Nothing to be done" in call(workplace).stderr
+
+
+def test_a_table_with_an_older_time_is_read_again_and_verify_names_it(workplace: Path) -> None:
+    target, table = "results/own/mixtures/bimix.json", workplace / "losses.csv"
+    assert call(workplace, target).returncode == 0
+    before = (workplace / target).read_bytes()
+    losses = pl.read_csv(table)
+    web = (pl.col("domain") == "web") & (pl.col("mixture") == "m1")
+    losses.with_columns(pl.col("loss") * pl.when(web).then(1.5).otherwise(1.0)).write_csv(table)
+    os.utime(table, (10**9, 10**9))  # as by `cp -p` and unzip
+    verify = [sys.executable, "workflow/scripts/verify_results.py", "results/own"]
+    done = subprocess.run(verify, cwd=workplace, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "losses.csv has changed since it was read" in done.stdout + done.stderr
+    assert {"take_observations", "fit_law", "optimize_mixture"} <= checkout.planned(
+        workplace, target, "--configfile", "own.yaml"
+    ).keys()
+    assert call(workplace, target).returncode == 0
+    assert (workplace / target).read_bytes() != before
+    assert subprocess.run(verify, cwd=workplace, capture_output=True, check=False).returncode == 0
 
 
 def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:

@@ -15,7 +15,7 @@ from bimix.plan.dataset import Dataset, joined_models
 from bimix.laws.table import JOINS, LAWS
 from bimix.corpus.files import missing_sentence
 from bimix.plan.shards import Shards, digest, file_version, held_out_length, missing, open_shards, reading
-from bimix.plan.shards import task_versions, versions_of
+from bimix.plan.shards import table_versions, task_versions, vectors_version, versions_of
 from bimix.plan.targets import all_targets, summarised
 from bimix.plan.sources import entry_at, one_of
 from bimix.corpus.tasks import task_folders
@@ -140,12 +140,26 @@ def bound(key):
     return as_json(f"datasets/{{dataset}}/optimum/{key}", default={}, sort_keys=False)
 
 
+def brought(like):
+    """A function of the wildcards: the versions of the tables that a dataset of losses names, since
+    `cp -p`, rsync and unzip bring older times. Of a dataset of text what `like` gives, another
+    param of the rule, so that no older result is made again.
+    """
+
+    def find(wildcards):
+        dataset = DATASETS[wildcards.dataset]
+        return digest(map(str, table_versions(dataset))) if dataset.observed else like(wildcards)
+
+    return of_wildcards(find)
+
+
 # Options of an optimum besides its step, and their flags with those of its files. Rules put such
 # flags in parentheses: Snakemake's linter takes a string + NAME for a path.
 SOUGHT = {key: bound(key) for key in ("weights", "objective", "lower", "upper")}
 # What Snakemake compares are values without names: a bound that went from `lower` to `upper` would be
 # no change. Where there is no lower one this adds nothing, so that no older result is made again.
 SOUGHT["limits"] = of_wildcards(lambda wildcards: lower if (lower := bound("lower")(wildcards)) == "{}" else [lower])
+SOUGHT["brought"] = brought(SOUGHT["upper"])
 SOUGHT["max_epochs"] = setting("optimum/max_epochs", default="none")
 SOUGHT["strengths"] = setting("strengths", default=())
 SOUGHT_FLAGS = r"""--weights {params.weights:q} \

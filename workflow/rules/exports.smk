@@ -43,6 +43,8 @@ rule export_mixture:
     conda:
         "../../envs/analysis.yaml"
     params:
+        version=planned(lambda dataset, format: file_version(dataset, inputs.export_data(dataset, format))),
+        brought=brought(setting("optimum/group")),
         run_tokens=planned(lambda dataset, mixture: inputs.export_run(dataset, "run_tokens", mixture)),
         run_steps=planned(lambda dataset, mixture: inputs.export_run(dataset, "run_steps", mixture)),
     shell:

@@ -24,6 +24,7 @@ rule fit_law:
         "../../envs/analysis.yaml"
     params:
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
+        brought=brought(as_json("datasets/{dataset}/domain_groups", {})),
     shell:
         RUN + r"""fit_law.py \
             --law {wildcards.law:q} \

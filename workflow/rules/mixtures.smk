@@ -58,6 +58,7 @@ rule mix_published:
         "../../envs/analysis.yaml"
     params:
         domains=setting("domains"),
+        version=planned(lambda dataset: file_version(dataset, dataset.block["published"]) or dataset.block["domains"]),
     shell:
         RUN + r"""mix_published.py \
             --table {input.table:q} \
@@ -83,6 +84,9 @@ rule mix_given:
         "../../envs/analysis.yaml"
     params:
         domains=setting("domains"),
+        version=planned(
+            lambda dataset, own: file_version(dataset, inputs.given_mixture(dataset, own)) or dataset.block["domains"]
+        ),
     shell:
         RUN + r"""mix_given.py \
             --mixture {input.mixture:q} \

@@ -24,6 +24,7 @@ rule take_observations:
     params:
         names=setting("groups/{group}"),
         lower=setting("observations/lower_is_better", default=[]),
+        brought=brought(setting("groups/{group}")),
     shell:
         RUN + r"""take_observations.py \
             --losses {input.losses:q} \
@@ -51,6 +52,8 @@ rule mix_observed:
         mixture=one_of(sources.observed_names(DATASETS.values())),
     conda:
         "../../envs/analysis.yaml"
+    params:
+        brought=brought(setting("observations/mixtures")),
     shell:
         RUN + r"""mix_observed.py \
             --mixtures {input.mixtures:q} \
@@ -78,7 +81,7 @@ rule mix_by_hand:
     conda:
         "../../envs/analysis.yaml"
     params:
-        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "limits", "max_epochs")},
+        **{key: SOUGHT[key] for key in ("weights", "lower", "upper", "limits", "max_epochs", "brought")},
         step=setting("optimum/step"),
     shell:
         RUN + r"""mix_wanted.py \

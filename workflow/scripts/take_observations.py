@@ -10,13 +10,14 @@ from pathlib import Path
 
 import polars as pl
 
+from bimix.digests import digest_file
 from bimix.errors import InputError, run
 from bimix.laws.table import is_optimum
 from bimix.observations.flags import add_lower
 from bimix.observations.metrics import read_with_metrics
 from bimix.observations.observations import observations
 from bimix.observations.tables import ROW, read_mixtures
-from bimix.outputs import write_table
+from bimix.outputs import write_json, write_table
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -49,6 +50,9 @@ def main(argv: list[str] | None = None) -> None:
         print(f"Left out, as they are called as what a law proposes: {', '.join(left)}.", file=sys.stderr)
     if not (options.names or every):
         raise InputError(f"{options.losses}: all of its mixtures are called as a law's optimum: name them in a group.")
+    read = {str(path): digest_file(path) for path in (options.losses, options.mixtures, options.metrics) if path}
+    # no output of the rule, as it is no result: `verify` compares the tables with it
+    write_json(options.group_losses.with_suffix(".json"), {"sources": read})
     wanted = pl.col("mixture").cast(pl.String).is_in(options.names or every)
     write_table(losses.filter(wanted).drop(ROW, strict=False), options.group_losses)
     write_table(mixtures.filter(wanted).drop(ROW, strict=False), options.group_mixtures)

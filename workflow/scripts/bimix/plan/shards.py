@@ -35,6 +35,8 @@ from bimix.plan.inputs import task_inputs
 
 # The settings that decide the text of a corpus's documents.
 READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
+TABLES = ("losses", "mixtures", "metrics", "tokens", "cross_entropy")  # of the block observations
+MOST_DIGESTED = 2**28  # bytes: a digest in half a second
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
 Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
 
@@ -255,11 +257,36 @@ def task_versions(dataset: Dataset) -> list[str | None]:
     return [file_version(dataset, place) for place in task_inputs(dataset)]
 
 
+def table_versions(dataset: Dataset) -> list[str | None]:
+    """The versions of the tables that a dataset of losses names."""
+    return [file_version(dataset, path) for table in TABLES for path in dataset.brought(table)]
+
+
 def file_version(dataset: Dataset, path: str | None) -> str | None:
-    """The digest of a small local file; None if it is made by a job, missing or remote."""
+    """The digest of a local file; None if it is made by a job, missing or remote."""
     if path is None or is_made(dataset, path) or not Path(path).is_file():
         return None
-    return digest_file(Path(path))
+    return _version(path, *stamp_file(Path(path)))
+
+
+def vectors_version(dataset: Dataset, writes: bool) -> str | int:
+    """The version of the user's model of vectors, the last known where it is gone; of one that is
+    trained here the number of documents, another param of the rule.
+    """
+    kept = Path(dataset.folder, "contents", "vectors.json")
+    known = read_json(kept, {"version": dataset.block["vectors"]["documents"]})
+    found = file_version(dataset, dataset.block["vectors"].get("file"))
+    if found not in (None, known["version"]) and writes:
+        from bimix.outputs import write_json  # here only, as in `versions_of`
+
+        write_json(kept, {"version": found})
+    return found or known["version"]
+
+
+@functools.cache
+def _version(path: str, size: int, written: int, changed: int) -> str:
+    """The digest of a file with a stamp; of a large one, which would delay each plan, its bytes and time."""
+    return digest_file(Path(path)) if size <= MOST_DIGESTED else f"{size} bytes of {written}"
 
 
 def is_made(dataset: Dataset, path: str) -> bool:

@@ -24,10 +24,9 @@ from bimix.laws.table import is_optimum
 from bimix.mixtures.mixture import Mixture, as_mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
-from bimix.observations.tables import ROUNDING
 from bimix.results.findings import Findings
 from bimix.results.watch import read_progress
-from bimix.tables import read_json, read_table
+from bimix.tables import ROUNDING, read_json, read_table
 from bimix.training import artefacts, checkpoints
 from bimix.training.attempt import tokens_of
 from bimix.training.rows import check_shard
@@ -71,6 +70,7 @@ def verify(folder: Path) -> Findings:
         trained = mixtures if current and path.parts[-4] == "runs" else None
         check_run(path, found, indices if current else None, trained)
     check_gathered(folder, found)
+    check_observed(folder, found)
     check_laws(folder, found)
     name_unvouched(folder, found)
     holder = read_progress(folder / ".lock") if found.faults else {}
@@ -256,6 +256,19 @@ def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
     runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
     reports = [place / "run.json" for place in runs if (place / "run.json").is_file()]
     return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
+
+
+def check_observed(folder: Path, found: Findings) -> None:
+    """Compare the tables that losses measured elsewhere were read from with their digests."""
+    for path in sorted(folder.glob("losses/observed/*.json")):
+        with found.noting(path):
+            for file, digest in read_json(path)["sources"].items():
+                if Path(file).is_file():
+                    same = digests.digest_file(Path(file)) == digest
+                    found.expect(same, f"{path}: {file} has changed since it was read.")
+                    found.checked["tables of losses"] += 1
+                else:
+                    found.unchecked.append(f"{path}: {file} is not there any more.")
 
 
 def check_laws(folder: Path, found: Findings) -> None:
