@@ -17,7 +17,7 @@ import mix_given
 import mix_published
 import mix_tokens
 import mix_uniform
-from bimix.mixtures.mixture import Mixture, as_mixture, decimals
+from bimix.mixtures.mixture import Mixture, as_mixture, decimals, read_proportions
 from bimix.mixtures.pools import pool_rows, pools
 from bimix.training.checkpoints import key_of
 
@@ -55,6 +55,41 @@ def test_every_published_column_becomes_a_mixture_to_a_millionth(tmp_path: Path)
             for row in rows:
                 assert mixture[row["domain"]] == pytest.approx(float(row[column]) / total, abs=1e-6)
         refused("no column 'x'", mix_published.main, [*flags[:3], "x", *flags[4:]])
+
+
+def test_a_published_table_may_have_any_form_of_a_users_table(tmp_path: Path) -> None:
+    table, out = tmp_path / "own.csv", tmp_path / "m.json"
+    flags = ["--table", str(table), "--column", "mix", "--domains", "red", "blue", "--out", str(out)]
+    for text in (
+        "domain;mix\nred;0,6\nblue;0,4\n",
+        "sep=,\nDomain,mix\nred,60%\nblue,40%\n",
+        "\ufeff,domain,mix\n0,red,.6\n1,blue,.4\n",
+    ):
+        table.write_text(text)
+        mix_published.main(flags)
+        assert read(out) == {"red": 0.6, "blue": 0.4}
+    for text, words in (
+        ("source,mix\nred,1\n", "own.csv, line 1: there is no column 'domain', only source, mix"),
+        ("domain,mix\nred,0.6\nblue,\n", "the proportion of 'blue' is empty"),
+        ("domain,mix\nred,0.5\nred,0.5\n", "the domain 'red' stands there twice"),
+        ("domain,mix\nred,0.6\nblue,0.3\n", "sum to 0.9"),
+        ("version https://git-lfs.github.com/spec/v1\n", "is a pointer of git-lfs"),
+    ):
+        table.write_text(text)
+        refused(words, mix_published.main, flags)
+
+
+def test_a_sum_that_is_rounded_is_rescaled_with_a_remark(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "m.json"
+    for share, said in ((0.3999, True), (0.4049, True), (0.4, False)):
+        path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"a": 0.6, "b": share}).encode())
+        found = read_proportions(path)
+        assert sum(found.values()) == 1 and found["b"] == pytest.approx(share / (0.6 + share), abs=1e-6)
+        assert ("rescaled" in capsys.readouterr().err) is said
+    path.write_text('{"a": 0.6, "b": 0.406}')
+    refused("sum to 1.006, not to 1", read_proportions, path)
+    stages = [{"share": share, "mixture": {"a": 1.0}} for share in (0.3333, 0.3333, 0.3333)]
+    assert sum(stage.share for stage in Mixture.parse({"stages": stages}, "m").stages) == pytest.approx(1, abs=1e-12)
 
 
 def test_token_shares_and_equal_shares(tmp_path: Path, corpus: Path) -> None:

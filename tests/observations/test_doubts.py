@@ -34,7 +34,9 @@ NAMES = ("wiki", "web", "code", "books", CAFE)
 
 
 def slips(losses: pl.DataFrame, mixed: pl.DataFrame) -> list[str]:
-    return [remark for remark in observations(losses, mixed).remarks if "did you mean" in remark or "names match" in remark]
+    return [
+        remark for remark in observations(losses, mixed).remarks if "did you mean" in remark or "names match" in remark
+    ]
 
 
 def test_a_name_of_one_table_that_resembles_another_is_named() -> None:

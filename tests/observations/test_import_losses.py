@@ -236,6 +236,61 @@ WRONG = [
 ]  # fmt: skip
 
 
+def test_rows_without_any_loss_between_evaluations_are_none_and_at_the_end_a_fault(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    for none in ("NaN", "NA", "nan"):
+        log = write(
+            tmp_path,
+            "a.csv",
+            f"step,lr,eval/web/loss,eval/code/loss\n1,.1,{none},{none}\n2,.1,3,2\n3,.1,{none},\n4,.1,2.5,1.5\n",
+        )
+        losses = imported(tmp_path, log, "--pattern", "eval/{domain}/loss")
+        assert losses["step"].to_list() == [2, 2, 4, 4]
+    for rows, words in (
+        ("2,3,2\n3,NaN,NaN\n", "line 3, 'eval/web/loss': nan is no loss: leave a run that diverged out by --runs"),
+        ("2,NaN,2\n3,3,2\n", "line 2, 'eval/web/loss': nan is no loss: leave a run that diverged out"),
+        ("2,inf,2\n", "inf is no loss: leave a run that diverged out"),
+        ("2,0,2\n", "0 is no loss: it must be above 0; the laws fit logarithms"),
+        ("2,far,2\n", "'far' is no loss: it must be a finite number"),
+    ):
+        log = write(tmp_path, "a.csv", f"step,eval/web/loss,eval/code/loss\n{rows}")
+        refused(words, imported, tmp_path, log, *PATTERN)
+
+
+def test_the_csv_of_tensorboards_page_long_tables_and_arrays_are_read(tmp_path: Path) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    head, flags = "Wall time,Step,Value\n1.5,100,", ("--pattern", "eval_{domain}_loss")
+    pages = [
+        write(tmp_path, f"run-a-tag-eval_{name}_loss.csv", f"{head}{loss}\n")
+        for name, loss in (("web", 3), ("code", 2))
+    ]
+    expected = {("a", 100, "code"): 2, ("a", 100, "web"): 3}
+    assert keyed(imported(tmp_path, *pages, *flags), "mixture", "step", "domain") == expected
+    refused("give the folder of event files", imported, tmp_path, write(tmp_path, "page.csv", f"{head}3\n"), *flags)
+    for tag, more in (("tag", ""), ("metric", ""), ("Tag", ",wall_time")):
+        rows = "".join(f"a,eval_{name}_loss,100,{loss}{more and ',1'}\n" for name, loss in (("web", 3), ("code", 2)))
+        log = write(tmp_path, "long.csv", f"run,{tag},step,value{more}\n{rows}a,lr,100,0{more and ',1'}\n")
+        assert keyed(imported(tmp_path, log, *flags), "mixture", "step", "domain") == expected
+    entries = [{"step": 50, "lr": 1}, {"step": 100, "eval_web_loss": 3, "eval_code_loss": 2}]
+    log = write(tmp_path, "a.json", b"\xef\xbb\xbf" + json.dumps(entries).encode())
+    assert keyed(imported(tmp_path, log, *flags), "mixture", "step", "domain") == expected
+
+
+def test_a_suite_below_the_pattern_is_no_domain_and_one_that_counts_is_said(tmp_path: Path, capsys) -> None:
+    write(tmp_path, "mixtures.csv", WIDE)
+    names = ["web", "code", "suite/news"]
+    columns = ",".join(f"eval/{name}/loss" for name in names)
+    log = write(tmp_path, "a.csv", f"step,{columns}\n5,3,2,4\n")
+    assert set(imported(tmp_path, log, *PATTERN)["domain"]) == {"web", "code"}
+    assert "Left out" in (said := capsys.readouterr().err) and "suite/news" in said
+    write(tmp_path, "mixtures.csv", WIDE.replace("code", "suite/news"))
+    assert set(imported(tmp_path, log, *PATTERN)["domain"]) == set(names)
+    assert "no training domain, which count in averages and optima: code." in capsys.readouterr().err
+    write(tmp_path, "mixtures.csv", WIDE)
+    log = write(tmp_path, "a.csv", "step,eval/s/web/loss,eval/s/code/loss\n5,3,2\n")
+    assert set(imported(tmp_path, log, *PATTERN)["domain"]) == {"s/web", "s/code"}  # nothing else fits
+
+
 def test_what_cannot_be_read_ends_in_a_sentence(tmp_path: Path) -> None:
     for name, text, form, words in WRONG:
         write(tmp_path, "mixtures.csv", WIDE)

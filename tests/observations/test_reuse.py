@@ -127,8 +127,6 @@ def test_a_map_leaves_the_new_runs_and_no_loss_on_other_text_of_the_same_name(tm
     old = results(tmp_path / "old", OLD)
     for name, by, shares, kept in (
         ("split", {"web": {"web": 0.25, "rest": 0.75}}, {"code": 0.4, "web": 0.15, "rest": 0.45}, {"code"}),
-        ("frozen", {"other": {"web": 0.5, "code": 0.5}}, {"code": 0.4, "web": 0.6}, {"code", "web"}),
-        ("not there", {"other": "web"}, {"code": 0.4, "web": 0.6}, {"code", "web"}),
         ("renamed", {"code": "web", "web": "rest"}, {"web": 0.4, "rest": 0.6}, {"web", "rest"}),
     ):
         losses, table = joined(tmp_path, *own, "--reuse", str(old), "--map", json.dumps(by))
@@ -240,6 +238,11 @@ def test_a_wrong_map_is_refused(tmp_path) -> None:
     refused("has no run of large", joined, tmp_path, "--reuse", str(old), "--model", "large")
     refused("--reuse: folder is", joined, tmp_path, "--reuse", '{"folder": ["a"]}')
     refused("--reuse: losses is 3", joined, tmp_path, "--reuse", '{"losses": 3, "mixtures": "m.csv"}')
+    for by in ({"wbe": {"a": 0.5, "b": 0.5}}, {"web": "a", "cod": "b"}):
+        words = 'no domain of older runs "wbe"; did you mean web?' if "wbe" in by else "did you mean code?"
+        refused(words, joined, tmp_path, "--reuse", str(old), "--map", json.dumps(by))
+        source = json.dumps({"folder": str(old), "map": by})
+        refused("map of old: no domain", joined, tmp_path, "--reuse", source)
     refused("--map is", joined, tmp_path, "--reuse", '{"folder": "old", "map": [1]}')
 
 

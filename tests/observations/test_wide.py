@@ -70,6 +70,24 @@ def test_tables_of_other_tools_are_read(tmp_path):
             assert observed.proportions.tolist() == [[0.75, 0.25], [0, 1]]
 
 
+def test_marks_of_spreadsheets_percents_and_row_numbers_are_read(tmp_path):
+    for mark in ("", "\ufeff"):
+        for mixtures in (
+            "sep=;\nmixture;web;code\n7;0,25;0,75\ntwo;1;0\n",
+            '"sep=,"\nmixture,web,code\n7,25%,75%\ntwo,100 %,0%\n',
+            "mixture;web;code\n7;25,0%;75,0%\ntwo;100%;0%\n",
+            "mixture,domain,proportion\n7,web,25%\n7,code,75%\ntwo,web,100%\n",
+            "Unnamed: 0,mixture,web,code\n0,7,0.25,0.75\n1,two,1,0\n",
+            ",mixture,web,code\n0,7,0.25,0.75\n1,two,1,0\n",
+        ):
+            shares = read_mixtures(write(tmp_path / "m.csv", mark + mixtures))
+            losses = ",Unnamed: 0," + WIDE_LOSSES.replace("\n7", "\n0,0,7").replace("\ntwo", "\n1,1,two")
+            taken = read_losses(write(tmp_path / "l.csv", mark + losses), ["web", "code"])
+            observed = observations(taken.table, shares.table)
+            assert observed.mixtures == ("7", "two") and observed.remarks == ()
+            assert observed.proportions.tolist() == [[0.75, 0.25], [0, 1]]
+
+
 def test_mixtures_across_may_be_called_as_columns_and_lines_not_utf_8_are_named(tmp_path):
     shares = read_mixtures(write(tmp_path / "m.csv", "domain,run,Model\nweb,0.25,1\ncode,0.75,0\n"))
     assert shares.names("mixture") == ["run", "Model"]
@@ -110,17 +128,13 @@ WRONG = [
     ("mixture,step,wbe,code\n7,10,3,2\n", WIDE_MIXTURES, "code: did you mean web? take it out, or write"),
     (WIDE_LOSSES, "mixture,web,date\n7,0.25,May\n", "m.csv: column 'date' holds no numbers: take it out, or write"),
     ("mixture,step,web,code\n7,10,x,2\n", WIDE_MIXTURES, "l.csv: column 'web' holds no numbers: take it out, or write"),
-    # row numbers in a column without a name
-    (
-        f",{WIDE_LOSSES}".replace("\n", "\n0,"),
-        f",{WIDE_MIXTURES}".replace("\n", "\n0,"),
-        "l.csv: column '' is no domain",
-    ),
     ("mixture,step,web,code\n7,10,3,2\ntwo,10,3,5,4\n", WIDE_MIXTURES, "l.csv, line 3 has 5 cells, and the header 4: "),
     # what programs write for themselves, and damage
     ("", WIDE_MIXTURES, "l.csv is empty: it needs a line with the names of the columns, and a line for each row."),
     (WIDE_LOSSES, "\n\n", "m.csv is empty: it needs a line"),
-    ("sep=;\n" + WIDE_LOSSES.replace(",", ";"), WIDE_MIXTURES, "l.csv, line 1 is 'sep=;': the first line must name"),
+    ("sep=;\n" + WIDE_LOSSES.replace(",", ";").replace("2.5", "x"), WIDE_MIXTURES, "l.csv, line 4: web is 'x': it"),
+    (WIDE_LOSSES, "mixture,web,code,total\n7,0.25,0.75,1\ntwo,0.5,0.5,1\n", "m.csv: column 'total' is 1 in each row"),
+    (WIDE_LOSSES, "mixture,web,code,id\n7,0.25,0.75,1\ntwo,0.5,0.5,2\n", "mixture 'two' sum to 3 ('id' alone has 2)"),
     (WIDE_LOSSES, "# of wandb, today\n" + WIDE_MIXTURES, "m.csv, line 1 is '# of wandb, today': the first line"),
     (WIDE_LOSSES.replace("\n", "\r"), WIDE_MIXTURES, "l.csv, line 1 ends in a carriage return (CR) alone: save"),
     (WIDE_LOSSES.replace("two", '"two'), WIDE_MIXTURES, "l.csv, line 3: a quote there is opened and not closed"),

@@ -17,9 +17,26 @@ from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import Criterion, measured
 from bimix.optimum.intervals import INTERVALS
 from bimix.results import sections
+from bimix.results.layout import labels
 from bimix.results.pages import summary_page, table_page
 
 STEPS = (100, 200, 400)
+
+
+def test_labels_of_a_table_differ_and_fit() -> None:
+    names = ["train_the_pile_pubmed_abstracts", "train_the_pile_pubmed_central", "web"]
+    for given in (
+        names,
+        ["a" * 40 + "b" + "c" * 40, "a" * 40 + "d" + "c" * 40],
+        [f"x{n}_{'y' * 30}_z" for n in range(9)],
+    ):
+        found = labels(given, 22)
+        assert list(found) == given and len(set(found.values())) == len(given)
+        assert max(map(len, found.values())) <= 22
+    assert labels(names, 22)["web"] == "web"
+    even = dict.fromkeys(names, 1 / 3)
+    lines = sections.proportions("a", even, "b", even, {})
+    assert len({line.split()[0] for line in lines[1:4]}) == 3
 
 
 def runs(**finals: tuple[float, float]) -> pl.DataFrame:

@@ -82,6 +82,7 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     ):
         refused(sentence, first, tmp_path, *flags)
     refused("--tokens is missing", propose_first.main, ["--out", str(tmp_path / "first.csv")])
+    refused("has 0 tokens of 'web': no run can read it", first, tmp_path, tokens=TOKENS | {"web": 0})
 
 
 def test_models_are_those_of_a_plan_of_costs(tmp_path: Path) -> None:

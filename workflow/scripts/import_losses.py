@@ -65,7 +65,7 @@ def main(argv: list[str] | None = None) -> None:
         else:
             table = read_table(first)
         losses = with_metrics(losses, table, str(first), "the logs", lower)
-    elif all(path.suffix == ".json" and is_results(read_json(path)) for path in logs):
+    elif all(path.suffix == ".json" and is_results(read_json(path, (dict, list))) for path in logs):
         losses = losses.with_columns(metric=pl.lit(True))  # units of their own, no nats per token
     names = f"the losses for {outputs[0]}", str(options.mixtures)  # which is not written where they are refused
     observed = observations(losses, mixtures, names)

@@ -10,9 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import InputError, run
-from bimix.mixtures.mixture import Mixture
-
-ROUNDING = 1e-3  # printed columns sum to 1 to within 2.1e-5 (paper's Table 5, DoReMi); more would be a typing error
+from bimix.mixtures.mixture import Mixture, proportions_in
+from bimix.tables import read_table, renamed
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -22,14 +21,14 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--domains", nargs="+", required=True, help="domains of the dataset")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    table = pl.read_csv(options.table, glob=False)
-    if options.column not in table.columns[1:]:
-        raise InputError(f"{options.table} has no column {options.column!r}; it has {', '.join(table.columns[1:])}.")
-    shares = table[options.column].to_numpy()
-    if abs(shares.sum() - 1) > ROUNDING:
-        raise InputError(f"{options.table}: column {options.column!r} sums to {shares.sum():.6g}, not to 1.")
-    scaled = dict(zip(table["domain"], (shares / shares.sum()).tolist(), strict=True))
-    Mixture.parse(scaled, options.table, options.domains).write(options.out)
+    table = renamed(read_table(options.table), str(options.table))
+    for column in ("domain", options.column):
+        if column not in table.columns or options.column == "domain":
+            raise InputError(
+                f"{options.table}, line 1: there is no column {column!r}, only {', '.join(table.columns)}."
+            )
+    shares = proportions_in(table.select("domain", proportion=pl.col(options.column)), options.table)
+    Mixture.parse(shares, f"{options.table}, column {options.column!r}", options.domains).write(options.out)
 
 
 if __name__ == "__main__":

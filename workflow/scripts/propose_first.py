@@ -42,6 +42,8 @@ def main(argv: list[str] | None = None) -> None:
     if not options.tokens:
         raise InputError("--tokens is missing: it names the domains, and token shares are the first run.")
     tokens = read_tokens(options.tokens)
+    if empty := [name for name, count in tokens.items() if not count]:
+        raise InputError(f"{options.tokens} has 0 tokens of {empty[0]!r}: no run can read it; take it out.")
     domains = tuple(sorted(tokens))
     if options.max_epochs is not None and options.run_tokens is None:
         raise InputError("--max-epochs needs --run-tokens.")

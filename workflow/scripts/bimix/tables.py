@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -24,7 +24,13 @@ CALLED = ("run", "name", "experiment", "index", "model")
 WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 SEPARATORS = (",", ";", "\t")
 # What stands above the header in files of spreadsheets and of other programs.
-ABOVE = re.compile(r'"?sep=|#|//')
+ABOVE = re.compile(r"#|//")
+SEPARATOR = re.compile(r'"?sep=(.)"?\s*$')  # the first line of some spreadsheets
+ROW_NUMBERS = re.compile(r"(Unnamed: \d+)?")  # as pandas calls the column of its row numbers
+PERCENT = r"^\s*-?\d+([.,]\d+)?\s*%\s*$"
+# Rounded proportions are rescaled (RegMix's rows sum to 1 within 0.4 %); a larger gap is an error.
+ROUNDING = 0.005
+EXACT = 1e-6  # a sum farther from 1, within ROUNDING, is rescaled with a remark
 TEXTS = (".csv", ".tsv")
 # A parquet file of some kB may claim any number of rows.
 MOST_ROWS = 20_000_000
@@ -46,7 +52,9 @@ def read_table(path: Path | str) -> pl.DataFrame:
     check(path)
     try:
         if path.suffix in TEXTS:
-            return pl.read_csv(path, infer_schema_length=None, glob=False, **_form(path))
+            form = _form(path)
+            table = pl.read_csv(path, infer_schema_length=None, glob=False, **form)
+            return _without_percents(table, but=form["schema_overrides"])
         rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
         if rows > MOST_ROWS:
             raise InputError(f"{path} has {rows:,} rows: a table of losses or mixtures has {MOST_ROWS:,} at most.")
@@ -59,6 +67,25 @@ def read_table(path: Path | str) -> pl.DataFrame:
         _check_cells(path)
         said = str(error).partition("\n")[0]  # polars' advice to programmers follows
         raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {said}") from error
+
+
+def _without_percents(table: pl.DataFrame, but: Collection[str]) -> pl.DataFrame:
+    """The table with shares in place of the columns, `but` those of names, in which each number has
+    a sign of percent.
+    """
+    texts = [name for name, kind in table.schema.items() if kind == pl.String and name not in but]
+    percents = [name for name in texts if table[name].str.contains(PERCENT).all() and table[name].count()]
+    number = pl.col(percents).str.replace("%", "").str.replace(",", ".").str.strip_chars().cast(pl.Float64)
+    return table.with_columns(number / 100) if percents else table
+
+
+def lines_above(name: str) -> int:
+    """The lines above the header of a text file: the separator may stand there."""
+    path = Path(name)
+    if not is_text(name) or not path.is_file():
+        return 0
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        return int(bool(SEPARATOR.match(lines.readline())))
 
 
 def is_text(name: str) -> bool:
@@ -89,7 +116,10 @@ def _check_cells(path: Path) -> None:
     if path.suffix not in TEXTS:
         return
     with path.open(encoding="utf-8-sig", newline="") as text:
-        rows = csv.reader(text, delimiter=_form(path)["separator"], strict=True)
+        form = _form(path)
+        rows = csv.reader(
+            itertools.islice(text, form.get("skip_lines", 0), None), delimiter=form["separator"], strict=True
+        )
         try:
             header, begun = next(filter(None, rows), []), rows.line_num + 1
             for row in rows:
@@ -118,10 +148,13 @@ def called(columns: Sequence[str]) -> list[str]:
 
 def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
     """The table with the workflow's column names: `Step` becomes step, and without a column mixture
-    the one column of CALLED becomes it.
+    the one column of CALLED becomes it; without row numbers.
 
     Errors: two columns of CALLED, either of which may be meant.
     """
+    table = table.drop(
+        column for column, kind in table.schema.items() if kind.is_integer() and ROW_NUMBERS.fullmatch(column)
+    )
     small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
     table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
     found = called(table.columns)
@@ -137,6 +170,8 @@ def _form(path: Path) -> dict:
     """
     with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
         first = [line for line in itertools.islice(lines, 50) if line.strip()]
+    above = SEPARATOR.match(first[0]) if first else None
+    first = first[1:] if above else first
     header = first[0] if first else ""
     if "\ufffd" in header:  # polars would read the letter for any that cannot be read
         check_utf8(path)
@@ -151,7 +186,7 @@ def _form(path: Path) -> dict:
             f"{path}, line 1 ends in a carriage return (CR) alone: save the table with line feeds, as csv for Windows or"
             " Unix, not for the old Macintosh."
         )
-    separator = max(SEPARATORS, key=header.count)
+    separator = above[1] if above else max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator), [])
     for name, times in Counter(filter(None, names)).most_common(1):
         if times > 1:
@@ -161,22 +196,27 @@ def _form(path: Path) -> dict:
     texts = {name: pl.String for name in names if name.strip().lower() in NAMES} | dict.fromkeys(
         called(names), pl.String
     )
-    return {"separator": separator, "decimal_comma": commas, "schema_overrides": texts}
+    skipped = {"skip_lines": 1} if above else {}
+    return {"separator": separator, "decimal_comma": commas, "schema_overrides": texts} | skipped
 
 
-def read_json(path: Path | str) -> dict:
-    """The JSON object in `path`. Errors: no file, another digest, no JSON object, a key twice."""
+def read_json(path: Path | str, kinds: tuple[type, ...] = (dict,)) -> dict | list:
+    """The JSON object in `path`, or what else is among `kinds`. Errors: no file, another digest, none
+    of these kinds, a key twice.
+    """
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path} does not exist: name a JSON file that is there.")
     try:
-        return parsed_json(check(path).read_text(encoding="utf-8"), str(path))
+        return parsed_json(check(path).read_text(encoding="utf-8-sig"), str(path), kinds)
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not valid JSON: {error}") from error
 
 
-def parsed_json(text: str | bytes, name: str) -> dict:
-    """The JSON object in a text called `name`. Errors: no JSON object, a key twice, too deep."""
+def parsed_json(text: str | bytes, name: str, kinds: tuple[type, ...] = (dict,)) -> dict | list:
+    """The JSON object, or what else is among `kinds`, in a text called `name`. Errors: it is none of
+    them, a key twice, too deep.
+    """
     try:
         # Python refuses a number of thousands of digits; read as infinite, its key is reported
         content = json.loads(
@@ -190,7 +230,7 @@ def parsed_json(text: str | bytes, name: str) -> dict:
         raise InputError(f"{name} is not valid JSON: its lists or objects lie too deep in one another.") from error
     except ValueError as error:
         raise InputError(f"{name} is not valid JSON: {error}") from error
-    if not isinstance(content, dict):
+    if not isinstance(content, kinds):
         raise InputError(f"{name} holds a {type(content).__name__}: a JSON object is needed.")
     return content
 

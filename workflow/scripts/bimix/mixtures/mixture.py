@@ -9,7 +9,8 @@ which differ from one processor to another, must not define another run.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+import sys
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -19,9 +20,8 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.outputs import write_json
-from bimix.tables import is_text, read_object, read_table
+from bimix.tables import EXACT, ROUNDING, is_text, read_object, read_table, renamed
 
-SUM_TOLERANCE = 1e-6
 DECIMALS = 6
 LEAST = 1e-7  # a smaller proportion is 0; from here on it is at least one millionth
 FINE = 1000  # parts of the last decimal that are looked at when it is rounded
@@ -72,10 +72,9 @@ class Mixture:
             if is_staged(stage["mixture"]):
                 raise InputError(f"{place}: its mixture has stages itself; write all stages in one list.")
             stages.append(Stage(float(share), _parsed(stage["mixture"], place, domains)))
-        total = math.fsum(stage.share for stage in stages)
-        if abs(total - 1) > SUM_TOLERANCE:
-            raise InputError(f"{source}: the shares of the stages sum to {total:.9g}, not to 1.")
-        return cls(tuple(stages))
+        total = _checked_sum((stage.share for stage in stages), f"{source}: the shares of the stages")
+        scale = total if abs(total - 1) > EXACT else 1.0
+        return cls(tuple(Stage(stage.share / scale, stage.proportions) for stage in stages))
 
     def write(self, path: Path | str) -> None:
         """Write the mixture as JSON, for `read`."""
@@ -120,7 +119,7 @@ def is_staged(document: object) -> bool:
 
 def _of_table(path: Path | str, name: str | None) -> dict[str, object]:
     """{domain: proportion} of a table, unchecked but for domains named twice."""
-    table = read_table(path)
+    table = renamed(read_table(path), str(path))
     if {"mixture", "domain", "proportion"} <= set(table.columns):
         names = table["mixture"].unique(maintain_order=True).to_list()
         if name is None and len(names) != 1:
@@ -130,6 +129,11 @@ def _of_table(path: Path | str, name: str | None) -> dict[str, object]:
         if name not in names:
             raise InputError(f"{path} has no mixture {name!r}: name one of its column mixture.")
         table = table.filter(pl.col("mixture") == name).select("domain", "proportion")
+    return proportions_in(table, path)
+
+
+def proportions_in(table: pl.DataFrame, path: Path | str) -> dict[str, object]:
+    """{domain: proportion} of the two columns of a table, unchecked but for domains named twice."""
     if set(table.columns) != {"domain", "proportion"}:
         raise InputError(f"{path}:1: the columns must be domain and proportion, not {', '.join(table.columns)}.")
     twice = table.filter(pl.col("domain").is_duplicated())["domain"]
@@ -190,6 +194,16 @@ def softmax(entropies: np.ndarray) -> np.ndarray:
     return weights / weights.sum()
 
 
+def _checked_sum(shares: Iterable[float], what: str) -> float:
+    """The sum of shares, with a remark where they are rescaled. Errors: it is not 1 within ROUNDING."""
+    total = math.fsum(shares)
+    if abs(total - 1) > ROUNDING:
+        raise InputError(f"{what} sum to {total:.9g}, not to 1: divide each by their sum.")
+    if abs(total - 1) > EXACT:
+        print(f"Remark: {what} sum to {total:.9g} and are rescaled to 1.", file=sys.stderr)
+    return total
+
+
 def _parsed(mixture: object, source: Path | str, domains: Sequence[str] | None) -> dict[str, float]:
     """{domain: proportion} of one stage, rounded, 0 where not named. Errors: it is no mixture."""
     if not isinstance(mixture, dict) or not mixture:
@@ -200,8 +214,7 @@ def _parsed(mixture: object, source: Path | str, domains: Sequence[str] | None) 
     for domain, share in mixture.items():
         number = isinstance(share, int | float) and not isinstance(share, bool) and math.isfinite(share)
         if not number or share < 0:
-            raise InputError(f"{source}: the proportion of {domain!r} is {share!r}, not a number from 0 to 1.")
-    total = math.fsum(mixture.values())
-    if abs(total - 1) > SUM_TOLERANCE:
-        raise InputError(f"{source}: the proportions sum to {total:.9g}, not to 1.")
+            found = "empty" if share is None else repr(share)
+            raise InputError(f"{source}: the proportion of {domain!r} is {found}, not a number from 0 to 1.")
+    _checked_sum(mixture.values(), f"{source}: the proportions")
     return as_mixture(list(mixture), list(mixture.values())).stages[0].proportions

@@ -27,9 +27,9 @@ class Metric(NamedTuple):
     n: int | None
 
 
-def is_results(content: Mapping) -> bool:
+def is_results(content: Mapping | list) -> bool:
     """Whether the content of a JSON file is lm_eval's."""
-    return isinstance(content.get("results"), dict) and "n-shot" in content
+    return isinstance(content, dict) and isinstance(content.get("results"), dict) and "n-shot" in content
 
 
 def metrics_of(content: Mapping) -> Iterator[Metric]:

@@ -1,8 +1,10 @@
 """Imports other tools' logs into the two tables. A log is rows of metrics with named columns:
 
 csv, parquet, jsonl  one row per evaluation, one column per metric, such as a history of wandb
-trainer_state.json   of Hugging Face's Trainer: the log of each step
+trainer_state.json   of Hugging Face's Trainer: the log of each step; or a JSON array of evaluations
 results*.json        of lm_eval: one row, its columns `task/metric`
+a long table         csv, parquet with run, tag (or metric), step, value
+run-R-tag-T.csv      as TensorBoard's page downloads it: Wall time, Step, Value
 a panel of wandb     csv with a column `run - metric` for each line and, next to it, its least and
                      largest value (`__MIN`, `__MAX`), which differ from it where the panel shows
                      averages, over runs or over steps
@@ -21,6 +23,7 @@ from typing import NamedTuple
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.names import paired
 from bimix.observations.benchmarks import is_results, metrics_of, run_of
 from bimix.observations.metrics import ERROR_RATE, check_lower
 from bimix.observations.tables import ROW, check_amounts, few, numbered, place, read_mixtures
@@ -30,6 +33,9 @@ HOLE = "{domain}"
 STEPS = ("step", "_step", "Step")  # what tools call the column of the steps
 BETWEEN, RANGE = " - ", ("__MIN", "__MAX")  # of a panel
 EVENTS = "*tfevents*"
+MISSING = ("", "nan", "na", "n/a", "null", "none")
+DOWNLOADED = re.compile(r"run-(.+)-tag-(.+)")  # a csv of TensorBoard's page
+LONG = ({"run", "tag", "step", "value"}, {"run", "metric", "step", "value"})
 REPEATED = ("first", "last")
 RUNS = ("run", "mixture", "seed", "parameters")  # columns of a table of runs
 
@@ -84,9 +90,15 @@ def pattern(text: str, flag: str = "--pattern") -> Pattern:
 def as_loss(value: object, place: str) -> float:
     """The value as a loss. Errors: no number, not finite, or not above 0."""
     number = _as_number(value)
-    if not 0 < number < math.inf:
-        raise InputError(f"{place}: {value!r} is no loss: it must be a finite number above 0; {ERROR_RATE}.")
-    return number
+    if 0 < number < math.inf:
+        return number
+    if number <= 0:
+        why = f"it must be above 0; {ERROR_RATE}"
+    elif _is_missing(value) or math.isinf(number):
+        why = "leave a run that diverged out by --runs, and the cell empty where nothing was measured"
+    else:
+        why = "it must be a finite number above 0"
+    raise InputError(f"{place}: {value!r} is no loss: {why}.")
 
 
 def as_step(value: object, place: str) -> int:
@@ -95,6 +107,11 @@ def as_step(value: object, place: str) -> int:
     if not 0 <= number < math.inf or number != int(number):
         raise InputError(f"{place}: {value!r} is no training step: it must be a whole number.")
     return int(number)
+
+
+def _is_missing(value: object) -> bool:
+    """Whether a value is how tools write that there is none."""
+    return value is None or str(value).strip().lower() in MISSING
 
 
 def _as_number(value: object) -> float:
@@ -141,12 +158,23 @@ def losses_of(
         near = difflib.get_close_matches(wanted, dict.fromkeys(one.rpartition(BETWEEN)[2] for one in others), 6, 0)
         raise InputError(f"{path}: no metric fits {wanted!r}; it has {few(near) or 'none'}: name them by --pattern.")
     check_lower((named[name][1] for name in found), str(path), lower)
-    for row in rows:
+    # after its last evaluation with a loss, what a run lacks is no longer between two of them
+    ends: dict[object, int] = {}
+    measured: set[tuple[object, int]] = set()
+    for number, row in enumerate(rows):
+        for metric, (of, _) in found.items():
+            if not _is_missing(row.cells.get(metric)):
+                name = of or (row.run if run is None else row.cells.get(run))
+                ends[name] = number
+                measured.add((name, number))
+    for number, row in enumerate(rows):
         for metric, (of, domain) in found.items():
             value, here = row.cells.get(metric), f"{row.place}, {metric!r}"
             if value in (None, ""):
                 continue
             name = of or (row.run if run is None else row.cells.get(run))
+            if _is_missing(value) and (name, number) not in measured and number < ends.get(name, -1):
+                continue  # a row of something else, between two evaluations
             if name in (None, ""):
                 raise InputError(f"{row.place}: column {run!r} is empty: it names the run.")
             if only is not None and str(name) not in only:
@@ -171,14 +199,18 @@ def losses_of(
 def _rows(path: Path) -> Iterator[Row]:
     """Rows of a table, JSON lines or trainer_state.json; a run has the name of its folder."""
     if path.suffix == ".json":
-        content = read_json(path)
+        content = read_json(path, (dict, list))
         if is_results(content):
             cells = {f"{one.task}/{one.metric}": one.value for one in metrics_of(content)}
             yield Row(run_of(content, path), f"{path}, results", cells)
             return
-        log = content.get("log_history")
+        log = content.get("log_history") if isinstance(content, dict) else content
         if not isinstance(log, list) or not all(isinstance(entry, dict) for entry in log):
-            raise InputError(f"{path} has no list 'log_history': it is no trainer_state.json, nor results of lm_eval.")
+            why = "it is no trainer_state.json, nor results of lm_eval, nor a list of evaluations"
+            raise InputError(f"{path} has no list 'log_history': {why}.")
+        if log is content:
+            yield from (Row(path.stem, f"{path}, entry {number}", one) for number, one in enumerate(log, 1))
+            return
         folder = path.resolve().parent
         name = (folder.parent if re.fullmatch(r"checkpoint-\d+", folder.name) else folder).name
         yield from (Row(name, f"{path}, entry {number} of log_history", one) for number, one in enumerate(log, 1))
@@ -188,6 +220,21 @@ def _rows(path: Path) -> Iterator[Row]:
                 yield Row(path.stem, f"{path}, line {number}", parsed_json(line, f"{path}, line {number}"))
     else:
         table = numbered(read_table(path), str(path))
+        columns = {name.strip().lower().replace("_", " "): name for name in table.columns if name != ROW}
+        if columns.keys() == {"wall time", "step", "value"}:
+            if not (called := DOWNLOADED.fullmatch(path.stem)):
+                why = "its name is not run-R-tag-T.csv, which says of which run and metric it is"
+                raise InputError(f"{path} is TensorBoard's csv, and {why}: give the folder of event files.")
+            table = table.with_columns(run=pl.lit(called[1]), tag=pl.lit(called[2]))
+            columns |= {"run": "run", "tag": "tag"}
+        if any(columns.keys() - {"wall time"} == long for long in LONG):
+            tag = columns.get("tag") or columns["metric"]
+            for cells in table.iter_rows(named=True):
+                at = {name: cells[name] for name in table.columns if name not in (tag, columns["value"])}
+                yield Row(
+                    str(cells[columns["run"]]), place(str(path), cells), at | {str(cells[tag]): cells[columns["value"]]}
+                )
+            return
         yield from (Row(path.stem, place(str(path), cells), cells) for cells in table.iter_rows(named=True))
 
 
@@ -225,6 +272,14 @@ def joined(
     of one step where `repeated` is None; a mixture with losses but no proportions.
     """
     losses, tidy, remarks = list(losses), read_mixtures(mixtures), []
+    trained, measured = tidy.names("domain"), list(dict.fromkeys(loss.domain for loss in losses))
+    known = {*trained, *paired(measured, trained)}
+    below = [name for name in measured if "/" in name and name not in known]
+    if 0 < len(below) < len(measured):  # as eval/suite/news/loss beside eval/web/loss
+        remarks.append(f"Left out, as they have a slash where {HOLE} is, and no mixture trains on them: {few(below)}.")
+        losses = [loss for loss in losses if loss.domain not in below]
+    if others := [name for name in measured if name not in known and name not in below]:
+        remarks.append(f"Losses of no training domain, which count in averages and optima: {few(others)}.")
     there = dict.fromkeys(loss.run for loss in losses)
     if absent := [run for run in runs or {} if run not in there]:
         raise InputError(f"--runs names {absent[0]!r}, of which there are no losses; there are {few(there)}.")

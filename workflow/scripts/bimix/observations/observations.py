@@ -40,7 +40,7 @@ from bimix.observations.tables import (
     tidy_mixtures,
     typed,
 )
-from bimix.tables import read_table
+from bimix.tables import EXACT, read_table
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,18 @@ def _checked(
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
-    return losses, shares, () if checked else check_meant(losses, shares, names)
+    return losses, shares, () if checked else (*_rescaled(mixtures, names[1]), *check_meant(losses, shares, names))
+
+
+def _rescaled(mixtures: pl.DataFrame, name: str) -> list[str]:
+    """A remark on checked mixtures whose proportions do not sum to exactly 1."""
+    sums = mixtures.group_by("mixture").agg(pl.col("proportion").cast(pl.Float64).sum())["proportion"]
+    off = sums.filter((sums - 1).abs() > EXACT)
+    if not len(off):
+        return []
+    return [
+        f"{name}: the proportions of {len(off)} mixtures sum to {off.min():.6g} to {off.max():.6g} and are rescaled to 1."
+    ]
 
 
 def _shares(mixtures: pl.DataFrame, name: str, *optional: str) -> pl.DataFrame:

@@ -18,7 +18,7 @@ import polars as pl
 
 from bimix.digests import check, digest_file
 from bimix.errors import InputError
-from bimix.names import shown
+from bimix.names import shown, unknown
 from bimix.observations.tables import ROW, by_mixture, read_losses, read_mixtures
 from bimix.tables import parsed_json, read_json, read_table
 
@@ -52,14 +52,14 @@ def read_source(source: str, model: str | None) -> Pair:
     if strange := [key for key, value in given.items() if not isinstance(value, str)]:
         raise InputError(f"--reuse: {strange[0]} is {shown(given[strange[0]])}: it must be one path, as text.")
     if set(given) == {"folder"}:
-        return mapped(_of_folder(Path(given["folder"]), model), by)
+        return checked_source(_of_folder(Path(given["folder"]), model), by)
     if set(given) != {"losses", "mixtures"}:
         raise InputError(f"--reuse {source}: a source has a folder, or losses and mixtures; and may have a map.")
     mixtures = read_mixtures(given["mixtures"])
     losses = read_losses(given["losses"], mixtures.names("domain")).table
     files = {path: digest_file(Path(path)) for path in given.values()}
     name = Path(given["losses"]).parent.name or "old"
-    return mapped(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
+    return checked_source(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
 
 
 def _of_folder(folder: Path, model: str | None) -> Pair:
@@ -123,6 +123,13 @@ def checked_map(given: Mapping[str, object]) -> Map:
     return found
 
 
+def checked_source(pair: Pair, by: Map) -> Pair:
+    """The pair in new domains. Errors: the map names a domain that the source does not have."""
+    if strange := [name for name in by if name not in pair.domains()]:
+        raise InputError(f"--reuse, map of {pair.name}: {unknown('domain', strange[0], sorted(pair.domains()))}")
+    return mapped(pair, by)
+
+
 def mapped(pair: Pair, by: Map) -> Pair:
     """The pair in new domains. A loss domain is renamed where one domain becomes one. Those that
     are split, or that others are merged into, are called older text where a new one has their name.
@@ -163,6 +170,9 @@ def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame,
     """
     said: list[str] = []
     kept: list[Pair] = []
+    there = sorted(set().union(*(pair.domains() for pair in olds)))
+    if strange := [name for name in by if name not in there]:
+        raise InputError(f"--map: {unknown('domain of older runs', strange[0], there)}")
     for number, pair in enumerate(([new] if new else []) + list(olds)):
         first = kept[0] if kept else None
         if number or new is None:  # the new runs are in the new domains already

@@ -8,7 +8,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.names import meant, paired
-from bimix.tables import CALLED, is_text, read_table, renamed
+from bimix.tables import CALLED, ROUNDING, is_text, lines_above, read_table, renamed
 
 LOSSES = "one row for one loss: mixture,step,domain,loss as in m1,1000,web,3.21"
 MIXTURES = "one row for one proportion: mixture,domain,proportion as in m1,web,0.7"
@@ -16,8 +16,6 @@ SEPARATED = "columns are separated by commas, semicolons or tabs"
 # The place of a row in the original table: its line in a csv file, or its row, from 1.
 ROW = "row of the file"
 
-# Rounded proportions are rescaled (RegMix's rows sum to 1 within 0.4 %); a larger gap is an error.
-ROUNDING = 0.005
 # No measured loss or error rate is lower, and the logarithm of a lower one is out of range.
 LEAST_LOSS = 1e-12
 # The columns that distinguish runs, besides seeds; the schedule where a size has several.
@@ -59,6 +57,8 @@ def tidy_mixtures(table: pl.DataFrame, name: str) -> Tidy:
         others = [column for column in columns if column not in (index, "")]  # "": row numbers
         if index in columns and others and "proportion" not in columns and across not in columns:
             _check_numbers(table, others, name, MIXTURES)
+            if index == "mixture":
+                _check_no_total(table, others, name)
             tidy = table.unpivot(others, index=[index, ROW], variable_name=across, value_name="proportion")
             remark = f"{name} is read as a table of {index} and one column for each {across}: {few(others)}."
             return Tidy(tidy.drop_nulls("proportion").sort(ROW, maintain_order=True), remark)
@@ -101,7 +101,7 @@ def numbered(table: pl.DataFrame, name: str) -> pl.DataFrame:
     if ROW in table.columns:
         return table
     lines = is_text(name)
-    rows = table.with_row_index(ROW, offset=2 if lines else 1)
+    rows = table.with_row_index(ROW, offset=2 + lines_above(name) if lines else 1)
     # a blank line of a file of text is a row of nulls
     return rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null())) if lines and table.columns else rows
 
@@ -151,6 +151,15 @@ def _check_numbers(table: pl.DataFrame, columns: Sequence[str], name: str, form:
             raise InputError(f"{name}: column {column!r} holds no numbers: take it out, or write {form}.")
         row = wrong.row(0, named=True)
         raise InputError(f"{place(name, row)}: {column} is {row[column]!r}: it must be a number, or empty for none.")
+
+
+def _check_no_total(table: pl.DataFrame, columns: Sequence[str], name: str) -> None:
+    """Errors: a column of ones beside others that sum to one."""
+    shares = table.select(pl.col(columns).cast(pl.Float64, strict=False))
+    sums = shares.select(total=pl.sum_horizontal(pl.all()))["total"]
+    for column in columns if ((sums - 2).abs() <= ROUNDING).all() else ():
+        if ((shares[column] - 1).abs() <= ROUNDING).all():
+            raise InputError(f"{name}: column {column!r} is 1 in each row, the sum of the others: take it out.")
 
 
 def few(names: Iterable[str]) -> str:
@@ -217,9 +226,12 @@ def checked_proportions(mixtures: pl.DataFrame, name: str) -> pl.DataFrame:
     sums = mixtures.group_by("mixture", maintain_order=True).agg(pl.col("proportion").sum(), pl.col("row").first())
     bad = sums.filter((pl.col("proportion") - 1).abs() > ROUNDING)
     if bad.height:
-        row = bad.row(0, named=True)
+        rows = mixtures.join(bad.select("mixture"), on="mixture", how="semi")
+        above = rows.filter(pl.col("proportion") > 1 + ROUNDING).head(1)  # a column that is none of shares
+        row = bad.join(above.select("mixture"), on="mixture", how="semi" if above.height else "anti").row(0, named=True)
+        most = "".join(f" ({one['domain']!r} alone has {one['proportion']:g})" for one in above.iter_rows(named=True))
         raise InputError(
-            f"{place(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}: "
+            f"{place(name, row)} and on: the proportions of mixture {row['mixture']!r} sum to {row['proportion']:.6g}{most}: "
             f"they must sum to 1, as shares, not percents (gaps up to {ROUNDING} count as rounding and are rescaled)."
         )
     return mixtures.with_columns(pl.col("proportion") / pl.col("proportion").sum().over("mixture"))

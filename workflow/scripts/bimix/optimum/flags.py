@@ -114,7 +114,11 @@ def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
-    """Report on stderr domains without token counts, or that the run's length is not known."""
+    """Report on stderr domains without token counts, or that the run's length is not known. Errors:
+    a domain has 0 tokens.
+    """
+    if empty := [domain for domain in fitted["domains"] if tokens and tokens.get(domain) == 0]:
+        raise InputError(f"--tokens has 0 of {empty[0]!r}: no run can read it; take it out of tokens and mixtures.")
     missing = [domain for domain in fitted["domains"] if tokens and run_tokens and domain not in tokens]
     if missing:
         print(f"--tokens does not name {', '.join(missing)}: taken to be never repeated.", file=sys.stderr)

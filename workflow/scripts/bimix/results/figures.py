@@ -241,8 +241,9 @@ def name_panel(axis: Axes, name: str) -> None:
 
 
 def short(name: str, most: int = 18) -> str:
-    """A name of at most so many letters; of a longer one the end is cut."""
-    return name if len(name) <= most else name[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """A name of at most so many letters; of a longer one the middle is cut."""
+    end = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - end]}\N{HORIZONTAL ELLIPSIS}{name[-end:]}"
 
 
 def name_rows(axis: Axes, names: list[str]) -> None:

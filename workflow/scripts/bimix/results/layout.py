@@ -1,13 +1,27 @@
 """Text of 80 columns: paragraphs and tables."""
 
 import textwrap
+from collections.abc import Iterable
 
 WIDTH = 78
 
 
-def cut(text: str, width: int) -> str:
-    """`text` in at most `width` characters, three dots standing for what is left out."""
-    return text if len(text) <= width else text[: width - 3] + "..."
+def cut(text: str, width: int, end: int | None = None) -> str:
+    """`text` in at most `width` characters, three dots standing for its middle; `end`: how many
+    characters follow them, None for half of all.
+    """
+    end = (width - 3) // 2 if end is None else end
+    return text if len(text) <= width else text[: width - 3 - end] + "..." + text[len(text) - end :]
+
+
+def labels(names: Iterable[str], width: int) -> dict[str, str]:
+    """{name: it in at most `width` characters}, all different."""
+    names, half = list(dict.fromkeys(names)), (width - 3) // 2
+    for end in sorted(range(width - 2), key=lambda end: abs(end - half)):
+        found = {name: cut(name, width, end) for name in names}
+        if len(set(found.values())) == len(names):
+            return found
+    return {name: f"{n} {cut(name, width - len(str(len(names))) - 1)}" for n, name in enumerate(names, 1)}
 
 
 def paragraph(text: str, first: str = "", others: str = "") -> list[str]:

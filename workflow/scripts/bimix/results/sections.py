@@ -8,7 +8,7 @@ from bimix.judge.comparison import Comparison
 from bimix.judge.comparison import table as comparison_table
 from bimix.mixtures.mixture import farthest
 from bimix.results.headline import at
-from bimix.results.layout import cut, paragraph, table
+from bimix.results.layout import cut, labels, paragraph, table
 from bimix.transfer.run import far_apart, size_read
 
 BAR = 18  # characters of the longest bar
@@ -50,7 +50,7 @@ def proportions(
     name, bar = min(NAME, max(map(len, domains))), BAR - 5 if epochs else BAR
     head = f"  {'':<{name}}  {cut(reference, 7 + bar):<{8 + bar}}  {cut(optimised, 7 + bar)}"
     lines = [f"{head:<{name + 22 + 2 * bar}}{'epochs':>6}" if epochs else head]
-    outside = False
+    outside, called = False, labels(domains, name)
     for domain in domains[:rows]:
         cells = []
         for mixture in (before, after):
@@ -60,7 +60,7 @@ def proportions(
             outside |= new
             cells.append(f"{share:.4f}{'*' if new else ' '} {'#' * round(bar * share / largest)}".ljust(8 + bar))
         often = f"  {epochs[domain]:>6.3g}" if epochs and domain in epochs else ""
-        lines.append(f"  {cut(domain, name):<{name}}  {cells[0]}  {cells[1]}{often}".rstrip())
+        lines.append(f"  {called[domain]:<{name}}  {cells[0]}  {cells[1]}{often}".rstrip())
     left = len(domains) - len(domains[:rows])
     lines += [f"  and {left} more domains, in the details"] if left else []
     return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
