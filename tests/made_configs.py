@@ -33,7 +33,7 @@ def demo(config: dict) -> dict:
 
 
 def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) -> Prepared:
-    return settled({"run": ["demo"]} | config, default(), ROOT, list(map(read_config_file, files)), wanted)
+    return settled({"run": ["demo"]} | config, ROOT, list(map(read_config_file, files)), wanted)
 
 
 def made(config: dict, wanted: Sequence[str] = ()) -> dict:

@@ -26,18 +26,18 @@ ROOMS = {
     "model": "",
     "training": "corpus mixtures observations model",
     "reweighting": "model training",
-    "plan": "corpus mixtures training",
+    "plan": "corpus mixtures model training",
     "optimum": "mixtures observations transfer laws",
     "judge": "mixtures observations transfer laws plan training optimum",
     "search": "mixtures observations transfer laws optimum judge",
     "exports": "corpus mixtures training",
     "downstream": "corpus observations model training",
     "results": "mixtures observations transfer laws training optimum judge exports",
-    "settings": "corpus mixtures observations training plan optimum exports",
+    "settings": "corpus mixtures observations model training optimum exports",
 }
 # Modules of rooms that planning imports: they bring no table and no array.
 QUICK = {"errors", "digests", "laws.table", "mixtures.names", "training.recipe"}
-QUICK |= {"corpus.files", "corpus.shards", "corpus.tasks"}
+QUICK |= {"corpus.files", "corpus.shards", "corpus.tasks", "model.shape", "training.costs"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
 LINES = {"code": 34_470, "tests": 32_300, "docs": 3_240, "README.md": 150}

@@ -39,7 +39,7 @@ def main(argv=None):
             for size, measured in ends.items():
                 levels = [float(one[reference].mean()) for one in (ends["1M"], measured)]
                 nu = float(np.divide(*np.log(np.log(VOCABULARY) / np.array(levels)[::-1])))
-                plain, grown = (Objective("no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
+                plain, grown = (Objective(kind="no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
                 ways = {"the law": (plain.allowed, 1.0), "its width": (plain.limits(fitted, names), 1.0)}
                 ways |= {"width and growth": (grown.limits(fitted, names), nu)} if size != "1M" else {}
                 for way, (limits, grew) in ways.items():

@@ -18,7 +18,13 @@ DOMAINS = {"PileA": "A", "b": "b"}
 
 
 def reader(rejects: float = 0.0, domain_field: str | None = None, domains: dict | None = None) -> Reader:
-    return Reader(Reading({".jsonl": "lines"}, "text", 0.2, None, rejects), domain_field, domains)
+    return Reader(
+        Reading(
+            formats={".jsonl": "lines"}, text_field="text", document_megabytes=0.2, cut_characters=None, rejects=rejects
+        ),
+        domain_field,
+        domains,
+    )
 
 
 def line(**record) -> bytes:
@@ -115,8 +121,8 @@ def test_every_short_text_is_cut_as_promised():
 def test_a_setting_too_many_or_too_few_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for text, sentence in (
         (json.dumps(READING | {"text_fields": "x"}), "text_fields"),
-        (json.dumps({"text_field": "text"}), "missing 4 required"),
-        ("{", "does not say how a corpus is read"),
+        (json.dumps({"text_field": "text"}), "formats: the key is missing"),
+        ("{", "--reading"),
     ):
         with pytest.raises(SystemExit):
             reading_parser("").parse_args(["--shards", "s.jsonl", "--reading", text])

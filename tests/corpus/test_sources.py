@@ -32,7 +32,12 @@ EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORD
 def read(
     path: Path | str, text="text", domain="meta.set", domains=None, rejects=0.0, longest=10**7
 ) -> list[tuple[str, str]]:
-    reader = Reader(Reading(FORMATS, text, longest / 10**6, None, rejects), domain, domains or {"a": "A", "b": "B"})
+    reader = Reader(
+        Reading(formats=FORMATS, text_field=text, document_megabytes=longest / 10**6, cut_characters=None, rejects=0.0),
+        domain,
+        domains or {"a": "A", "b": "B"},
+    )
+    reader.rejects.allowed = rejects
     documents = list(reader.read(str(path)))
     assert len(documents) == reader.kept
     reader.rejects.check()
@@ -92,7 +97,11 @@ def test_a_pointer_of_git_lfs_and_a_packed_file_of_no_bytes_are_refused_and_empt
     for ending in (".jsonl.gz", ".jsonl.zst", ".jsonl.xz", ".txt.gz"):
         (tmp_path / f"e{ending}").write_bytes(b"")
         refused("has 0 bytes", read, tmp_path / f"e{ending}", "text", None, {"": "A"}, rejects=1.0)
-    reader = Reader(Reading(FORMATS, "text", 1, None, 1.0), None, {"": "A"})
+    reader = Reader(
+        Reading(formats=FORMATS, text_field="text", document_megabytes=1, cut_characters=None, rejects=0.99),
+        None,
+        {"": "A"},
+    )
     pl.DataFrame({"text": []}, schema={"text": pl.String}).write_parquet(tmp_path / "none.parquet")
     for name, content in (
         ("none.jsonl", b"\n\n"),

@@ -38,7 +38,7 @@ A100 = Device("A100", 312e12, 0.4)
 
 
 def planned(what: str = "pretraining", runs: int = 1, done: int = 0, kept: int = 0) -> PlannedRuns:
-    return PlannedRuns(what, "280M", asdict(RECIPE), runs, done, kept)
+    return PlannedRuns(what, "280M", RECIPE.model_dump(), runs, done, kept)
 
 
 def test_flops_are_a_trainings_and_its_evaluations_and_hours_those_of_all_devices() -> None:
@@ -81,7 +81,7 @@ def test_a_run_has_the_gpus_of_all_nodes_or_their_threads(tmp_path: Path) -> Non
         model = {"shape": {"layers": 2, "width": 64, "heads": 2}, "launch": {"nodes": 2, "gpus": gpus, "threads": 4}}
         runs = {"what": "pretraining", "model": "a", "runs": 3, "done": 1, "kept": 0}
         hardware = {kind: asdict(A100) for kind in ("gpu", "cpu")}
-        flags = {"runs": [runs | {"recipe": asdict(RECIPE)}], "models": {"a": model}, "hardware": hardware}
+        flags = {"runs": [runs | {"recipe": RECIPE.model_dump()}], "models": {"a": model}, "hardware": hardware}
         arguments = [word for name, value in flags.items() for word in (f"--{name}", json.dumps(value))]
         arguments += ["--vocabulary", "2048", "--sequence-length", "1024", "--domains", "22"]
         plan_runs.main([*arguments, "--out", str(tmp_path / "plan.csv")])

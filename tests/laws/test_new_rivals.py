@@ -62,7 +62,7 @@ def test_olmix_keeps_its_penalty_by_every_objective_and_without_token_counts() -
     fitted, bounds = laws.fit("olmix", observed(shares, exponential(shares))), (np.zeros(3), np.ones(3))
     tokens, reference = {"code": 1.0, "law": 1.0, "web": 8.0}, {"code": 0.3, "law": 0.3, "web": 0.4}
     free = best(fitted, STEP, Objective(), *bounds, tokens)
-    unbound = Objective("no_worse_than", reference=reference, margin=5.0)
+    unbound = Objective(kind="no_worse_than", reference=reference, margin=5.0)
     found = best(fitted, STEP, unbound, *bounds, tokens)
     assert found.shares == pytest.approx(free.shares, abs=1e-5) and found.gap is None
     before = predicted(fitted, np.array([[0.3, 0.3, 0.4]]))
@@ -71,7 +71,7 @@ def test_olmix_keeps_its_penalty_by_every_objective_and_without_token_counts() -
     def worst(r):
         return (predicted(fitted, r) / before).max(axis=1) + 0.05 / before.mean() * stats.entropy(r, natural, axis=1)
 
-    found = best(fitted, STEP, Objective("minimax", reference=reference), *bounds, tokens)
+    found = best(fitted, STEP, Objective(kind="minimax", reference=reference), *bounds, tokens)
     assert worst(found.shares[None])[0] <= worst(grid()).min() + 1e-9
     # one loss alone leaves the domains of others next to nothing
     best(fitted, STEP, Objective(weights={"loss0": 1.0}), *bounds, tokens)

@@ -49,7 +49,9 @@ def export(folder: Path, **changes: str) -> None:
 
 
 def own_logits(run: Path, rows: torch.Tensor) -> torch.Tensor:
-    model = Transformer(Shape(3, 64, 4, Tokenizer.from_file(str(run / "tokenizer.json")).get_vocab_size()))
+    model = Transformer(
+        Shape(layers=3, width=64, heads=4, vocabulary=Tokenizer.from_file(str(run / "tokenizer.json")).get_vocab_size())
+    )
     model.load_state_dict(load_file(run / "model.safetensors"))
     with torch.no_grad():
         return model.logits(rows)

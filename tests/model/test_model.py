@@ -67,16 +67,16 @@ def test_logits_loss_and_gradients_equal_gpt_neox() -> None:
 
 def test_the_papers_models_have_their_size_and_what_cannot_be_built_is_refused() -> None:
     for layers, width, heads, parameters in ((12, 768, 12, 123_689_472), (16, 2048, 32, 908_759_040)):
-        shape = Shape(layers, width, heads, 50_277)
+        shape = Shape(layers=layers, width=width, heads=heads, vocabulary=50_277)
         assert shape.padded_vocabulary == 50_304
         with torch.device("meta"):
             model = Transformer(shape)
         assert sum(weight.numel() for weight in model.parameters()) == shape.parameters == parameters
     # a shape that cannot be built is refused
     with pytest.raises(ValueError, match="multiple of heads"):
-        Shape(1, 30, 4, 100)
-    with pytest.raises(ValueError, match="even number"):
-        Shape(1, 12, 3, 100)
+        Shape(layers=1, width=30, heads=4, vocabulary=100)
+    with pytest.raises(ValueError, match="must be even"):
+        Shape(layers=1, width=12, heads=3, vocabulary=100)
 
 
 def test_initial_weights_have_their_deviations_and_padding_never_enters_the_softmax() -> None:
@@ -88,7 +88,7 @@ def test_initial_weights_have_their_deviations_and_padding_never_enters_the_soft
         model.embedding.weight[SHAPE.vocabulary :] = 100.0
     assert model(rows).item() == before
     # initial weights have their deviations and depend on the seed only
-    shape = Shape(2, 256, 4, 1000)
+    shape = Shape(layers=2, width=256, heads=4, vocabulary=1000)
     torch.manual_seed(3)
     first = Transformer(shape)
     torch.manual_seed(3)

@@ -56,7 +56,7 @@ def test_minimax_levels_its_worst_parts_where_shares_are_free():
     for law in KINDS:
         fitted = fitted_law(law, 7, 5)
         reference = dict(zip(fitted["domains"], [0.6, 0.1, 0.1, 0.1, 0.1], strict=True))
-        objective = Objective("minimax", reference=reference)
+        objective = Objective(kind="minimax", reference=reference)
         found = best(fitted, 100, objective, *bounds(fitted))
         before = predict(fitted, np.array([list(reference.values())]), [100])[0, 0]
         ratios = predict(fitted, found.shares[None], [100])[0, 0] / before
@@ -82,7 +82,7 @@ def test_ten_benchmarks_of_one_family_do_not_outvote_one():
     assert np.allclose(found.shares, optimum(fitted, 100, weights, *bounds(fitted)), atol=1e-12)
     plain = best(fitted, 100, Objective(), *bounds(fitted))
     assert np.abs(plain.shares - found.shares).max() > 0.01
-    tilted = best(fitted, 100, replace(objective, weights={"many": 1.0}), *bounds(fitted))
+    tilted = best(fitted, 100, objective.model_copy(update={"weights": {"many": 1.0}}), *bounds(fitted))
     assert np.allclose(tilted.shares, optimum(fitted, 100, dict.fromkeys(many, 1.0), *bounds(fitted)), atol=1e-12)
 
 
@@ -162,7 +162,7 @@ def test_what_cannot_be_held_is_named():
     lower = np.array([0, 0, 0.5])
     refused("d00, d01 cannot be held together", best, fitted, 100, asked(fitted, "no_worse_than"), lower, np.ones(3))
     # a reference without a loss
-    objective = Objective("minimax", reference={"d00": 0.5, "d01": 0.5})
+    objective = Objective(kind="minimax", reference={"d00": 0.5, "d01": 0.5})
     words = "the reference mixture has proportion 0 of d02, where the law bimix has no loss"
     refused(words, best, fitted, 100, objective, *bounds(fitted))
 
@@ -189,15 +189,15 @@ def test_weights_by_domain_are_means_within_families_and_a_blocks_stand_first():
 
 def test_objectives_that_are_refused():
     for given, more, words in (
-        ("best", {}, "it must be weighted, minimax or no_worse_than"),
+        ("best", {}, 'kind: "best" is given'),
         ("minimax", {}, "minimax needs --reference"),
         (
             '{"kind": "minimax", "margin": 0.1}',
             {"reference": '{"a": 1}'},
-            "margin is of no_worse_than: minimax has none",
+            "margin: it is of the kind no_worse_than",
         ),
-        ('{"kind": "no_worse_than", "margin": -0.1}', {"reference": '{"a": 1}'}, "margin is -0.1: it must be a finite"),
-        ('{"kinds": 1}', {}, "has the key 'kinds'"),
+        ('{"kind": "no_worse_than", "margin": -0.1}', {"reference": '{"a": 1}'}, "margin: -0.1 is given"),
+        ('{"kinds": 1}', {}, "kinds: unknown key; did you mean kind"),
         ("{kind", {}, "is not valid JSON"),
     ):
         refused(words, objective_of, given, **more)

@@ -11,8 +11,9 @@ from refusals import refused
 import optimize_mixture
 from bimix.laws import fitted as laws
 from bimix.observations.observations import read_observations
+from bimix.optimum.config import LEAST_GROWTH
 from bimix.optimum.goal import HELD, Goal
-from bimix.optimum.objective import LEAST_GROWTH, Objective, objective_of
+from bimix.optimum.objective import Objective, objective_of
 from bimix.optimum.optimum import best
 from bimix.outputs import write_json
 
@@ -20,7 +21,7 @@ BOUNDS = np.zeros(4), np.ones(4)
 
 
 def asked(law: dict, **more: float) -> Objective:
-    return Objective("no_worse_than", {"d00": 1.0}, reference=even(law), **more)
+    return Objective(kind="no_worse_than", weights={"d00": 1.0}, reference=even(law), **more)
 
 
 def erring(seed: int, error: float) -> dict:
@@ -54,9 +55,9 @@ def test_the_block_of_a_config_has_the_growth_and_other_kinds_refuse_it() -> Non
     found = objective_of(f'{{"kind": "no_worse_than", "effect_growth": {LEAST_GROWTH}}}', reference=reference)
     assert found.effect_growth == LEAST_GROWTH
     for block, words in (
-        ('{"kind": "no_worse_than", "effect_growth": 0.01}', "effect_growth is 0.01: it must be"),
-        ('{"kind": "minimax", "effect_growth": 1.2}', "effect_growth is of no_worse_than"),
-        ('{"kind": "no_worse_than", "carry": 1.2}', "the key 'carry'"),
+        ('{"kind": "no_worse_than", "effect_growth": 0.01}', "effect_growth: 0.01 is given"),
+        ('{"kind": "minimax", "effect_growth": 1.2}', "effect_growth: it is of the kind no_worse_than"),
+        ('{"kind": "no_worse_than", "carry": 1.2}', "carry: unknown key"),
     ):
         refused(words, objective_of, block, reference=reference)
 

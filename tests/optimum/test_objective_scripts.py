@@ -117,5 +117,4 @@ def test_a_value_of_another_type_in_the_json_is_refused_with_its_key():
     ):  # fmt: skip
         others = {"kind": '"no_worse_than"', "reference": '"reference.json"'} | {key: given}
         block = ", ".join(f'"{name}": {one}' for name, one in others.items())
-        said = refused(f"--objective: {key} is {given}: it must be ", objective_of, f"{{{block}}}")
-        assert said.startswith("--objective: ")
+        assert refused("it must be ", objective_of, f"{{{block}}}").startswith(f"--objective: {key}")

@@ -32,7 +32,7 @@ TOKENS = {"d00": 3.0, "d01": 2.0, "d02": 1.0}
 def test_trees_find_what_holds_its_constraints(trees: dict) -> None:
     for kind, more in (("minimax", {}), ("no_worse_than", {"margin": 0.05})):
         weights = {"d01": 1.0, "d02": 1.0}
-        objective = Objective(kind, weights=weights, reference=REFERENCE, **more)
+        objective = Objective(kind=kind, weights=weights, reference=REFERENCE, **more)
         found = best(trees, STEP, objective, np.zeros(3), np.ones(3), TOKENS)
         goal = Goal(trees, STEP, objective)
         assert found.gap is None and found.shares.sum() == pytest.approx(1)
@@ -41,5 +41,5 @@ def test_trees_find_what_holds_its_constraints(trees: dict) -> None:
         held = drawn[(goal.excess(drawn) <= 0).all(axis=1)]
         assert len(held) > 50 and (goal.value(held) >= found.value).mean() > 0.95
     # what no draw holds is named
-    objective = Objective("no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
+    objective = Objective(kind="no_worse_than", reference={"d00": 0.97, "d01": 0.015, "d02": 0.015})
     refused(r"d00 cannot be held", best, trees, STEP, objective, np.zeros(3), np.array([0.2, 1, 1]), TOKENS)

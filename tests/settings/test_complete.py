@@ -47,7 +47,7 @@ def mine(**block: object) -> dict:
 
 def filled(**block: object) -> dict:
     """The dataset's block with its defaults, which the checks find no fault in."""
-    ready = settled(mine(**block), DEFAULTS, ROOT, wanted=["mine"])
+    ready = settled(mine(**block), ROOT, wanted=["mine"])
     assert ready.remarks == []
     return expanded(ready.config)["datasets"]["mine"]
 
@@ -169,8 +169,8 @@ def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPat
     assert chosen(named) == first
     named = over(mine(), {"ladder": {"device": "gpu", "count": 4}})
     assert chosen(named).basis.machine == Machine("gpu", 4, 8)
-    assert settled(named, DEFAULTS, ROOT).remarks == []
-    block = expanded(settled(named, DEFAULTS, ROOT).config)["datasets"]["mine"]
+    assert settled(named, ROOT).remarks == []
+    block = expanded(settled(named, ROOT).config)["datasets"]["mine"]
     assert block["sequence_length"] == 1024  # on GPUs runs are longer and in bf16
     assert {settings["precision"] for settings in block["training"].values()} == {"bf16"}
 
@@ -263,7 +263,7 @@ def test_what_is_planned_for_a_command() -> None:
         config["models"]["slim"] = command | {"launch": launch} | model
         del config["datasets"]["mini"]["vectors"]
         config["datasets"]["mini"]["mixture_files"] = {"plain": "p.json"}
-        return expanded(settled(over(DEFAULTS, config), DEFAULTS, ROOT).config)
+        return expanded(settled(over(DEFAULTS, config), ROOT).config)
 
     config, plain = planned(format="olmo-core"), planned()
     assert "launch" not in trainer(Dataset(config, "mini"), "slim")

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from made_configs import FITTED_ONCE, ROOT, default, ready, said
+from made_configs import FITTED_ONCE, ROOT, ready, said
 from refusals import refused
 
 from bimix.errors import InputError
@@ -85,13 +85,16 @@ def test_blocks_for_anchors_merges_and_a_word_for_run_are_taken(tmp_path: Path) 
 
 
 def test_what_the_command_line_has_set_is_reported_as_its_own(tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("run: [demo]\nlaws: {seed: -1}\n")
+    (tmp_path / "mine.yaml").write_text("run: [demo]\ndatasets: {demo: {centre: nobody}}\n")
     files = [ROOT / "config.yaml", tmp_path / "mine.yaml"]
     config = merged([*FITTED_ONCE, *files]) | {"run": ["demmo"]}
     with pytest.raises(InputError) as error:
-        settled(config, default(), ROOT, list(map(read_config_file, files)), given={"run": "demmo"})
+        settled(config, ROOT, list(map(read_config_file, files)), given={"run": "demmo"})
     first, second = str(error.value).splitlines()[1:]
-    assert first.startswith('  --config: run: no dataset "demmo"') and "mine.yaml:2: laws/seed: -1 is given" in second
+    assert (
+        first.startswith('  --config: run: no dataset "demmo"')
+        and 'mine.yaml:2: datasets/demo/centre: no mixture "nobody"' in second
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from bimix.errors import run
+from bimix.model.shape import Shape
 from bimix.outputs import write_json
-from bimix.settings.ladder import Rung
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -24,7 +24,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="json")
     options = parser.parse_args(argv)
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
-    parameters = Rung(**options.shape).parameters(vocabulary) if options.shape else options.parameters
+    parameters = Shape(**options.shape, vocabulary=vocabulary).parameters if options.shape else options.parameters
     write_json(options.out, {"parameters": parameters, "tokens": options.tokens})
 
 

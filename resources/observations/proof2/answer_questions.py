@@ -380,7 +380,7 @@ def bounds(proof: Proof) -> pl.DataFrame:
     slope = float((measured["tiny"] * measured["larger"]).sum() / (measured["tiny"] ** 2).sum())
     means = [np.mean([*proof.objective(model, None, [REFERENCE])[REFERENCE].values()]) for model in measured]
     nu, found = float(np.divide(*np.log(np.log(VOCABULARY) / np.array(means)[::-1]))), []
-    plain, grown = (Objective("no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
+    plain, grown = (Objective(kind="no_worse_than", margin=MARGIN, effect_growth=one) for one in (1.0, nu))
     ways = {
         "the law alone": plain.allowed,
         "its width": plain.limits(fitted, seen.loss_domains),

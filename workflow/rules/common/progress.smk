@@ -2,7 +2,7 @@
 # paragraphs, which stay in .snakemake/log.
 from bimix.plan.targets import nearest
 from bimix.results import terminal
-from bimix.settings.forecast import training_hours
+from bimix.plan.forecast import training_hours
 
 call_lines = terminal.Lines(
     DRY_RUN,

@@ -15,9 +15,9 @@
     exports      mixtures as configurations of training stacks, with weights in their units
     downstream   answers to lm_eval's tasks, accuracies as a table
     results      the summary, figures, pages with tables and sliders, the terminal, verification
-    settings     a config: its models, defaults, and error messages with lines
+    settings     a config: its blocks, defaults, checks, and error messages with lines
 
-At the top, for all: errors, names, digests, outputs, tables, what was dropped; and the command `bimix`.
+At the top, for all: blocks of the config, errors, names, digests, outputs, tables, what was dropped; and the command `bimix`.
 
 Only `model`, `training` and `reweighting` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/files`, `corpus/harvest`,

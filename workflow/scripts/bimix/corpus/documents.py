@@ -4,48 +4,30 @@ import argparse
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+from bimix.blocks import checked
+from bimix.corpus.reading import Reading
 from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records, too_long
 from bimix.errors import InputError
+from bimix.tables import parsed_json
 
 ENDS = "ends of documents whose beginnings train"  # as logs say it
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Settings of a corpus that decide the text of its documents.
-
-    `formats` maps a file's ending to lines, parquet or text; `text_field` is the dotted name of the
-    field with the text. Records of more than `document_megabytes` are rejected; `rejects` is the
-    allowed share of rejects. Text is encoded in pieces of `cut_characters` (None: whole).
-    """
-
-    formats: Mapping[str, str]
-    text_field: str
-    document_megabytes: float
-    cut_characters: int | None
-    rejects: float
-
-    def pieces(self, text: str) -> list[str]:
-        """The pieces in which a text, or the part of it that is in one split, is encoded."""
-        return cut_text(text, self.cut_characters)
 
 
 def reading_parser(description: str) -> argparse.ArgumentParser:
     """A parser with the flags of every script that reads a corpus: the shards, and how to read."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--shards", type=Path, required=True, help="manifest of the shards")
-    parser.add_argument("--reading", type=_reading, required=True, help="fields of documents.Reading, JSON")
+    parser.add_argument("--reading", type=_reading, required=True, help="fields of reading.Reading, JSON")
     return parser
 
 
 def _reading(text: str) -> Reading:
     try:
-        return Reading(**json.loads(text))
-    except (TypeError, ValueError) as error:
-        raise argparse.ArgumentTypeError(f"{text!r} does not say how a corpus is read ({error}).") from error
+        return checked(Reading, parsed_json(text, "--reading"), "--reading")
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 class Reader:
@@ -119,7 +101,7 @@ def held_out_keys(reading: Reading, paths: Iterable[str]) -> frozenset[bytes]:
     """
     reader = Reader(reading)
     texts = (text for path in paths for text, _ in reader.read(path))
-    keys = frozenset(hash_text(part) for text in texts for part in (text, *reading.pieces(text)))
+    keys = frozenset(hash_text(part) for text in texts for part in (text, *cut_text(text, reading.cut_characters)))
     reader.rejects.check()
     return keys
 

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from bimix.corpus.counts import NgramCounter, add_up
-from bimix.corpus.documents import Reader, hash_text, split_document
+from bimix.corpus.documents import Reader, cut_text, hash_text, split_document
 from bimix.corpus.encoders import Encoder
 from bimix.corpus.permutation import permute
 from bimix.corpus.samples import Smallest
@@ -74,7 +74,7 @@ class Division:
                 parts = self.parts(text, key)
                 for split, part in parts:
                     ends = int(split == "validation" and len(parts) > 1)
-                    for piece in reader.reading.pieces(part):
+                    for piece in cut_text(part, reader.reading.cut_characters):
                         own = key if piece is text else hash_text(piece)
                         if split == "train" and (key in self.keys or own in self.keys):
                             self.left_out += 1

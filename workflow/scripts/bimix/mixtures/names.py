@@ -274,7 +274,7 @@ def groups_of(block: dict) -> dict[str, list[str]]:
 
 def search_runs(block: dict) -> list[str]:
     """The mixtures that a search trains the proxy on; the block may not be completed."""
-    whole = {"start", "rounds", "of"} <= set(block.get("search", {}))
+    whole = {"start", "rounds", "of"} <= block.get("search", {}).keys()
     return groups_of(block)[GROUP] if whole else []
 
 

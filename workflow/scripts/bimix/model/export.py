@@ -7,7 +7,8 @@ It needs no transformers. transformers 4 and 5, vLLM and lm_eval load the export
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.model.transformer import NORM_EPSILON, ROTARY_BASE, ROTARY_SHARE, Shape
+from bimix.model.shape import ROTARY_SHARE
+from bimix.model.transformer import NORM_EPSILON, ROTARY_BASE, Shape
 
 OUTER_NAMES = {
     "embedding.weight": "gpt_neox.embed_in.weight",

@@ -9,60 +9,17 @@ never the logits, which every wrapper around the model would keep and copy to fp
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from bimix.model.cross_entropy import chunked_loss, chunked_shares, uncompiled_shares, whole_loss, whole_shares
+from bimix.model.shape import Shape
 
-ROTARY_SHARE = 0.25
 ROTARY_BASE = 10_000.0
 NORM_EPSILON = 1e-5
 INIT_DEVIATION = 0.02
-VOCABULARY_MULTIPLE = 128
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A model's size: `layers` blocks of `width` with `heads` heads over `vocabulary` ids."""
-
-    layers: int
-    width: int
-    heads: int
-    vocabulary: int
-
-    def __post_init__(self) -> None:
-        if self.width % self.heads:
-            raise ValueError(f"width {self.width} is not a multiple of heads {self.heads}.")
-        if self.rotary_width % 2 or not self.rotary_width:
-            raise ValueError(
-                f"a quarter of the head width {self.head_width} must be an even number for the rotary embedding."
-            )
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
-
-    @property
-    def rotary_width(self) -> int:
-        return int(self.head_width * ROTARY_SHARE)
-
-    @property
-    def padded_vocabulary(self) -> int:
-        """Rows of the embedding: a multiple of 128, for the matrix units."""
-        return -(-self.vocabulary // VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
-
-    @property
-    def parameters(self) -> int:
-        """Trained parameters; the padded embedding, which is tied, counts once."""
-        block = 12 * self.width**2 + 13 * self.width
-        return self.padded_vocabulary * self.width + self.layers * block + 2 * self.width
-
-    def flops_per_token(self, sequence_length: int) -> int:
-        """FLOPs of one token, forward and backward: 6N + 12 L d T (PaLM, Chowdhery et al. 2022)."""
-        return 6 * self.parameters + 12 * self.layers * self.width * sequence_length
 
 
 def rotary_tables(length: int, width: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:

@@ -1,73 +1,34 @@
 """The objective of an optimum and its reference; weighted averages of losses."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from bimix.blocks import checked as checked_block
 from bimix.errors import InputError
 from bimix.mixtures.mixture import read_proportions
 from bimix.names import check_weights
+from bimix.optimum.config import ObjectiveKeys
 from bimix.optimum.families import by_domain, checked
 from bimix.tables import parsed_json, read_json
 
-KINDS = ("weighted", "minimax", "no_worse_than")
 MOST_NAMED = 6  # weights that are named to a person
 CONFIDENCE = 0.5  # of the one-sided 90 % width of the law's error, kept as a margin
-LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
 ONE_SIDED, MEAN_ERROR = 1.2816, 1.2533  # of a normal: 90 % lie below; standard deviation over mean |error|
 
 
-def _number(one: object, least: float = -np.inf) -> bool:
-    """Whether it is a finite number, `least` or more."""
-    return isinstance(one, int | float) and not isinstance(one, bool) and least <= one < np.inf
-
-
-def _block(one: object, sound: Callable[[object], bool]) -> bool:
-    return isinstance(one, dict) and all(map(sound, one.values()))
-
-
-def _text(one: object) -> bool:
-    return isinstance(one, str)
-
-
-# For each key of --objective: a check of its value, and the requirement in words
-AMOUNT = (lambda one: _number(one, 0), "a finite number, 0 or more")
-AMOUNTS = (lambda one: _block(one, AMOUNT[0]), "a JSON object of finite numbers, 0 or more")
-TYPES = {
-    "kind": (lambda one: one in KINDS, f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"),
-    "weights": AMOUNTS,
-    "families": (
-        lambda one: _block(one, lambda names: isinstance(names, list) and all(map(_text, names))),
-        "a JSON object of lists of names",
-    ),
-    "reference": (_text, "a text"),
-    "margin": AMOUNT,
-    "effect_growth": (lambda one: _number(one, LEAST_GROWTH), f"a finite number, {LEAST_GROWTH} or more"),
-}
-
-
-@dataclass(frozen=True)
-class Objective:
+class Objective(ObjectiveKeys):
     """weighted: minimise the weighted average of losses. minimax: minimise the worst ratio to the
     reference's losses. no_worse_than: weighted, with no loss above (1 + margin) times the
     reference's.
 
     The constraint is for a model whose log effects are `effect_growth` times those of the law, and
     includes the law's error as a width: effect_growth (log L(r) - log L(q)) + width <= log(1 +
-    margin), see `limits`.
-
-    `weights` are those of the families if there are any, else of the loss domains.
+    margin), see `limits`. `reference` is {domain: proportion}.
     """
 
-    kind: str = "weighted"
-    weights: Mapping[str, float] = field(default_factory=dict)
-    families: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    reference: Mapping[str, float] | None = None  # {domain: proportion}
-    margin: float = 0.0
-    effect_growth: float = 1.0  # of log effects from the runs to the model that the bound is for
+    reference: dict[str, float] | None = None
 
     @property
     def plain(self) -> bool:
@@ -130,24 +91,16 @@ def objective_of(
 
     Errors: an unknown kind or key, an invalid value, no reference where one is needed.
     """
-    block = {"kind": "weighted"} | objective_block(given or "weighted")
-    kind, families = block["kind"], block.get("families", {})
-    if "families" in block:
-        weights = None  # those of the domains, which a workflow gives next to the block, are the same
-    reference = reference or block.get("reference")
-    if kind != "weighted" and reference is None:
-        raise InputError(f"the objective {kind} needs --reference, the mixture whose losses it is measured against.")
-    for name in ("margin", "effect_growth"):
-        if name in block and kind != "no_worse_than":
-            raise InputError(f"--objective: {name} is of no_worse_than: {kind} has none.")
-    return Objective(
-        kind=kind,
-        weights=block.get("weights") or weights or {},
-        families=families,
-        reference=None if reference is None else read_proportions(reference),
-        margin=block.get("margin", 0.0),
-        effect_growth=block.get("effect_growth", 1.0),
-    )
+    block = objective_block(given or "weighted")
+    reference = reference or block.reference
+    if block.kind != "weighted" and reference is None:
+        raise InputError(
+            f"the objective {block.kind} needs --reference, the mixture whose losses it is measured against."
+        )
+    whole = dict(block) | {"reference": None if reference is None else read_proportions(reference)}
+    if not block.weights and not block.families:  # a workflow gives the weights of domains next to those of families
+        whole["weights"] = dict(weights or {})
+    return Objective.model_construct(**whole)
 
 
 def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:
@@ -159,7 +112,7 @@ def left_out_errors(fitted: dict, names: Sequence[str]) -> np.ndarray:
     return np.nan_to_num(np.array([errors.get(name, 0.0) for name in names], dtype=float))
 
 
-def objective_block(text: str) -> dict:
+def objective_block(text: str) -> ObjectiveKeys:
     """The block from a kind, from JSON, or from a JSON file."""
     if text.lstrip().startswith("{"):
         block = parsed_json(text, "--objective")
@@ -167,13 +120,7 @@ def objective_block(text: str) -> dict:
         block = read_json(text)
     else:
         block = {"kind": text}
-    for key, given in block.items():
-        if key not in TYPES:
-            raise InputError(f"--objective has the key {key!r}: there are {', '.join(TYPES)}.")
-        sound, needed = TYPES[key]
-        if not sound(given):
-            raise InputError(f"--objective: {key} is {json.dumps(given)}: it must be {needed}.")
-    return block
+    return checked_block(ObjectiveKeys, block, "--objective")
 
 
 def check_one_unit(fitted: dict) -> None:

@@ -44,7 +44,6 @@ ENDED = {
 
 # Ids of tokenizers of the hub, known without it (arXiv 2204.06745 has GPT-NeoX's, padded to 50,304 as `Shape` does).
 HUB_IDS = {"EleutherAI/gpt-neox-20b": 50_277}
-UNKNOWN_VOCABULARY = 50_304  # of a tokenizer that is not read before the first job: GPT-NeoX's, padded
 
 
 def known_ids(dataset: Dataset) -> int:

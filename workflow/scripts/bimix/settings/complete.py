@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from bimix.blocks import Key
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.mixtures.names import (
     FOUND,
@@ -24,9 +25,8 @@ from bimix.mixtures.names import (
     published_table,
     search_runs,
 )
-from bimix.plan.budget import UNKNOWN_VOCABULARY
+from bimix.model.shape import UNKNOWN_VOCABULARY
 from bimix.settings import ladder
-from bimix.settings.files import Key
 from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
 
 GROUPS = ("compare", "swarm", GROUP)  # that other blocks than `groups` name
@@ -78,7 +78,7 @@ def swarm_names(config: dict, dataset: str) -> list[str]:
 # Trainings in full
 
 
-def merged_recipe(config: dict, settings: dict) -> dict:
+def merged_recipe(config: Mapping, settings: Mapping) -> dict:
     """Training settings in full: those of the recipe that `settings` names, with its changes."""
     recipe = {**config["training"].get(settings.get("recipe"), {}), **settings}
     return {key: value for key, value in recipe.items() if key != "recipe"}
@@ -89,8 +89,8 @@ def reweighting_training(config: dict, dataset: str, method: str, recipe: dict) 
     `recipe`, with the method's own schedule and the dataset's changes, last those for the method.
     """
     settings = config["datasets"][dataset]["reweighting"]
-    full = SCHEDULES[method] | settings.get("training", {}) | settings.get(method, {})
-    return config["training"].get(full.pop("recipe", None), recipe) | full
+    full = {**SCHEDULES[method], **settings.get("training", {}), **settings.get(method, {})}
+    return {**config["training"].get(full.pop("recipe", None), recipe), **full}
 
 
 # What a dataset leaves out

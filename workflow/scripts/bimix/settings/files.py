@@ -14,10 +14,10 @@ from pathlib import Path
 
 import yaml
 
+from bimix.blocks import Key
 from bimix.errors import InputError
 from bimix.names import shown
 
-Key = tuple[str | int, ...]
 BYTES = 200  # of a domain's name as UTF-8: file systems take 255, endings and temporary names need the rest
 YTE = "__use_yte__"
 CODE = (

@@ -22,9 +22,9 @@ from pathlib import Path
 
 from bimix.corpus.files import is_remote, raw_files
 from bimix.errors import InputError
+from bimix.model.shape import Shape
 
 Sizes = dict[str, int]  # bytes of text by domain; under "" where the records say which is theirs
-PADDING = 128  # the embedding's rows are a multiple of it
 EVALUATIONS = 10  # of a run: points of the law's curve over steps
 LEAST_STEPS = 100
 MOST_VALIDATION_ROWS = 512
@@ -61,14 +61,16 @@ class Rung:
     def name(self) -> str:
         return f"{self.layers}x{self.width}"
 
+    def shape(self, vocabulary: int) -> Shape:
+        return Shape(layers=self.layers, width=self.width, heads=self.heads, vocabulary=vocabulary)
+
     def parameters(self, vocabulary: int) -> int:
-        """Trained numbers with the embedding, as `Shape.parameters` counts them."""
-        padded = -(-vocabulary // PADDING) * PADDING
-        return padded * self.width + self.layers * (12 * self.width**2 + 13 * self.width) + 2 * self.width
+        """Trained numbers with the embedding."""
+        return self.shape(vocabulary).parameters
 
     def flops(self, vocabulary: int, sequence_length: int) -> int:
-        """FLOPs of training on a token, as `Shape.flops_per_token` counts them."""
-        return 6 * self.parameters(vocabulary) + 12 * self.layers * self.width * sequence_length
+        """FLOPs of training on a token."""
+        return self.shape(vocabulary).flops_per_token(sequence_length)
 
 
 # Heads of 32 up to a width of 384, then of 64; twice to three times the parameters from rung to

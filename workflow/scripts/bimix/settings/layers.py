@@ -7,12 +7,11 @@ import copy
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, get_args, get_origin
 
-from pydantic import Discriminator, Tag
-
-from bimix.settings.files import Fault, Key, read_layer
-from bimix.settings.models import Block, Config
+from bimix.blocks import Key, entry_kind, is_block, one_kind
+from bimix.settings.files import Fault, read_layer
+from bimix.settings.models import Config
 
 
 def command_line_layer(given: Mapping) -> dict:
@@ -30,12 +29,12 @@ def over(lower: Mapping, upper: Mapping, kind: Any = Config) -> dict:
     A null stays, so that a block of a third layer is not put over one that it has taken away.
     """
     both = copy.deepcopy(dict(lower))
-    for key in _replaced(_kind_of(kind, {**lower, **upper}), lower, upper):
+    for key in _replaced(one_kind(kind, {**lower, **upper}), lower, upper):
         del both[key]
     for key, value in upper.items():
         below = both.get(key)
         if isinstance(below, Mapping) and isinstance(value, Mapping):
-            both[key] = over(below, value, _entry(kind, {**lower, **upper}, key))
+            both[key] = over(below, value, entry_kind(kind, {**lower, **upper}, key))
         else:
             both[key] = copy.deepcopy(value)
     return both
@@ -52,7 +51,7 @@ def without_nulls(block: Mapping, kind: Any = Config, key: Key = ()) -> tuple[di
     """
     left, taken = {}, []
     for name, value in block.items():
-        entry = _entry(kind, block, name)
+        entry = entry_kind(kind, block, name)
         if value is None and not _takes_null(entry):
             taken.append((*key, name))
         elif isinstance(value, Mapping):
@@ -78,7 +77,7 @@ def _at(layer: object, key: Key) -> object:
 
 def _replaced(model: Any, lower: Mapping, upper: Mapping) -> set[str]:
     """Keys of the lower layer that an exclusive one of the upper replaces."""
-    if not _is_block(model):
+    if not is_block(model):
         return set()
     rivals = model.EITHER.split(", ")
     given = {one for one in rivals if upper.get(one) is not None}
@@ -86,37 +85,6 @@ def _replaced(model: Any, lower: Mapping, upper: Mapping) -> set[str]:
     # what belongs to a key that goes
     gone |= {key for key, needed in model.BESIDE.items() if gone & set(needed.split())}
     return gone & lower.keys()
-
-
-# The types of the models
-
-
-def _kind_of(kind: Any, value: object) -> Any:
-    """The one of several kinds that reads a value, without what is annotated."""
-    while get_origin(kind) is Annotated:
-        kind, *notes = get_args(kind)
-        for by in (note.discriminator for note in notes if isinstance(note, Discriminator)):
-            kind = next(one for one in get_args(kind) if Tag(by(value)) in get_args(one))
-    return kind
-
-
-def _is_block(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Block)
-
-
-def _entry(kind: Any, block: Mapping, key: object) -> Any:
-    """The type of an entry of a block; None where the models know none."""
-    kind = _kind_of(kind, block)
-    if _is_block(kind):
-        return _types(kind).get(key)
-    return get_args(kind)[1] if get_origin(kind) is dict else None
-
-
-@functools.cache
-def _types(model: type[Block]) -> dict[str, Any]:
-    """The type of each key of a model."""
-    hints = get_type_hints(model, include_extras=True)
-    return {field.alias or name: hints[name] for name, field in model.model_fields.items()}
 
 
 def _takes_null(kind: Any) -> bool:

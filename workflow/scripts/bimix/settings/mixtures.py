@@ -6,14 +6,14 @@ import contextlib
 import math
 import re
 
+from bimix.blocks import Faults, Key
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum, one_size
 from bimix.mixtures.names import BEST, GROUP, group_of, search_names, search_runs
 from bimix.names import named
 from bimix.settings.complete import mixture_lists
-from bimix.settings.files import Key
-from bimix.settings.models import SUM_TOLERANCE, Faults
+from bimix.settings.models import SUM_TOLERANCE
 from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
 from bimix.training.recipe import evaluations
@@ -27,7 +27,7 @@ def check_swarms(scope: Scope) -> Faults:
     """Mixtures that a list names and that the swarm has too few runs for."""
     for key, names in scope.lists():
         for number, mixture in enumerate(names):
-            if lack := scope.planned.swarm_lack(mixture):
+            if lack := scope.mixtures.swarm_lack(mixture):
                 yield (*key, number), lack
 
 
@@ -57,7 +57,7 @@ def check_search(scope: Scope) -> Faults:
     """A search starts from mixtures that need no run, by a law that these can be fitted with."""
     block, search, optimum = scope.block, scope.block.search, scope.block.optimum
     for number, name in enumerate(search.start):
-        if is_optimum(name) or name in (*BEST, *search_names(scope.own)):
+        if is_optimum(name) or name in (*BEST, *search_names(scope.block)):
             yield ("search", "start", number), f"{name!r} is found by runs: a search starts before them."
     law, start, recipe = LAWS[search.law], len(search.start), scope.recipe(optimum.model)
     if start < (least := law.least_runs(len(block.domains or ())) if law.refuses_few else 2):
@@ -70,7 +70,7 @@ def check_search(scope: Scope) -> Faults:
         if group == GROUP or group.startswith(f"{GROUP}_"):
             yield ("groups", group), "the search makes groups of this name: take another."
     for number, group in enumerate(block.held_out) if optimum.group == GROUP else ():
-        if (names := scope.group(group)) and set(names) <= set(search_runs(scope.own)):
+        if (names := scope.group(group)) and set(names) <= set(search_runs(scope.block)):
             yield ("held_out", number), f"all mixtures of {group!r} are runs of the search: hold out one that is not."
 
 
@@ -111,7 +111,7 @@ def check_staged_references(scope: Scope) -> Faults:
     """Mixtures that others are measured against or drawn around have one stage."""
     block, staged = scope.block, staged_names(scope)
     given = [("centre", block.centre)]
-    given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.own) if key[0] not in ("groups", "search")]
+    given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.block) if key[0] not in ("groups", "search")]
     given += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
     given += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
     for key, name in given:
@@ -197,23 +197,23 @@ def check_fit(scope: Scope) -> Faults:
     recipe = scope.recipe(optimum.model)
     if recipe is None:
         return
-    if optimum.group == "swarm" and scope.sound("swarm"):
-        recipe |= scope.own["swarm"].get("training", {})
+    if optimum.group == "swarm" and scope.block.swarm:
+        recipe = scope.swarm_recipe() or recipe
     yield from step_faults(scope, evaluations(recipe))
-    names = scope.group(optimum.group) if scope.sound("groups", "domains") else None
+    names = scope.group(optimum.group)
     if names is not None:
         yield from run_faults(scope, len(names), len(scope.block.domains))
 
 
 def check_found_before(scope: Scope) -> Faults:
     """Mixtures of a fitted group that runs find, its own or another's: an optimum or the best run."""
-    stages, lists = scope.own.get("stages", {}), dict(scope.lists())
+    stages, lists = scope.block.get("stages", {}), dict(scope.lists())
     others = {group_of(name) for names in lists.values() for name in names} & (scope.block.groups or {}).keys()
     for group in dict.fromkeys([scope.block.optimum.group, *sorted(others)]):
         key = ("compare", "mixtures") if group == "compare" else ("groups", group)
         for number, name in enumerate(lists.get(key, ())):
             parts = [name, *(stage["mixture"] for stage in stages.get(name, ()))]
-            if any(one == "best" or (is_optimum(one) and not scope.planned.from_swarm(one)) for one in parts):
+            if any(one == "best" or (is_optimum(one) and not scope.mixtures.from_swarm(one)) for one in parts):
                 sentence = f"{name} is found by runs, and laws are fitted to the group {group}: take it out, or fit"
                 yield (*key, number), f"{sentence} them to another group."
 
@@ -286,7 +286,7 @@ def check_sized_laws(scope: Scope) -> Faults:
     for key, names in scope.lists():
         for number, name in enumerate(names):
             law = name.partition("_of_")[0]
-            if law in LAWS and not LAWS[law].over_sizes and not scope.planned.from_swarm(name):
+            if law in LAWS and not LAWS[law].over_sizes and not scope.mixtures.from_swarm(name):
                 yield (*key, number), one_size(law)
 
 
@@ -331,7 +331,7 @@ def check_tables(scope: Scope) -> Faults:
     given = scope.block.observations
     if not scope.wanted:
         return
-    paths = {name: path for name, path in scope.own["observations"].items() if isinstance(path, str)}
+    paths = {name: path for name, path in scope.block.observations if isinstance(path, str)}
     missing = [(("observations", name), fault) for name, path in paths.items() if (fault := file_fault(path))]
     yield from missing
     if missing:
@@ -357,8 +357,7 @@ def check_tables(scope: Scope) -> Faults:
     if proposed and "all" in (scope.block.groups or {}).values():
         sentence = f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
         yield "observations/losses", sentence, True
-    if scope.sound("optimum/step", "optimum/group", "groups", "/laws/optimise"):
-        yield from _fit_faults(scope, losses.table)
+    yield from _fit_faults(scope, losses.table)
 
 
 def _fit_faults(scope: Scope, losses: object) -> Faults:

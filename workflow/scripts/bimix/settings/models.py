@@ -1,30 +1,46 @@
-"""What a config may hold: one model for each block, every key optional.
+"""What a config may hold: its blocks, of those that the rooms below have, with what only a config says.
 
-The field's `description` is its meaning on docs/config.md, `allowed` what may stand there, where
-that is not plain from its type, and `unset` what holds where neither the user nor
-workflow/defaults.yaml sets it. What has no default (`NEEDED`), keys that exclude one another
-(`EITHER`), keys that go together (`BESIDE`) and values that do not (`faults`) are looked at once the
-defaults are in their places.
+A key that may be left out has None, or a default of its own, until the defaults of a dataset are in
+their places (complete.py); what must be set is required here.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any, ClassVar, Literal, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field
 
+from bimix.blocks import (
+    Block,
+    Count,
+    Faults,
+    Natural,
+    NoneEmpty,
+    NotNegative,
+    Positive,
+    Share,
+    Some,
+    Text,
+    Unique,
+    changes,
+    either,
+    key,
+    kind_of,
+    need,
+    said,
+    words,
+)
+from bimix.corpus.reading import ReadingKeys
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import SOURCES, runs_of
+from bimix.model.shape import ShapeKeys
 from bimix.names import meant, shown
+from bimix.optimum.config import NO_WEIGHT, ObjectiveKeys
 from bimix.settings.files import name_fault
+from bimix.training.recipe import RecipeKeys
 
-T, U = TypeVar("T"), TypeVar("U")
-# What a check yields: the key in its block, as a path or a tuple, and a sentence; a third entry that
-# is true makes it a remark.
-Faults = Iterator[tuple]
+T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
 # mixtures that the workflow makes itself, and what is near to these
@@ -35,99 +51,31 @@ OF_OWN = (
 )
 
 
-def said(sentence: str) -> PydanticCustomError:
-    """A fault whose sentence is known where it is found."""
-    return PydanticCustomError("said", "{sentence}", {"sentence": sentence})
-
-
-def where(holds: Callable[[Any], object]) -> AfterValidator:
-    """What takes values for which something holds."""
-
-    def check(value: T) -> T:
-        if not holds(value):
-            raise ValueError
-        return value
-
-    return AfterValidator(check)
-
-
-def words(kind: Any, allowed: str, *more: Any, **bounds: Any) -> Any:
-    """A type with the words on what is allowed."""
-    return Annotated[kind, *more, Field(json_schema_extra={"allowed": allowed}, **bounds)]
-
-
 def a_name(allowed: str, without: str = "(?!)") -> Any:
     """A kind of name."""
-    return words(str, allowed, where(lambda name: NAME.fullmatch(name) and not re.fullmatch(without, name)))
+    return words(str, allowed, lambda name: NAME.fullmatch(name) and not re.fullmatch(without, name))
 
 
 def of_a_file(name: str) -> str:
     """A name that can be a file's."""
     if fault := name_fault(name):
-        raise said(f"{shown(name)} cannot be a name here: {fault}.")
+        raise said(((), f"{shown(name)} cannot be a name here: {fault}."))
     return name
 
 
-def once(entries: list) -> list:
-    """A list in which nothing is twice."""
-    for place, one in enumerate(entries):
-        if one in entries[:place]:
-            raise said(f"{shown(one)} is there twice; take one away.")
-    return entries
-
-
-def kind_of(value: object) -> str:
-    """Which of several kinds a value is of: the tag of the one model that is to read it."""
-    return "=object" if isinstance(value, dict) else "=array" if isinstance(value, list) else "=scalar"
-
-
 def kind_of_dataset(value: object) -> str:
-    return "=Observed" if isinstance(value, dict) and "observations" in value else "=Dataset"
+    found = isinstance(value, dict) and "corpus" not in value and any(str(name).startswith("obs") for name in value)
+    return "=Observed" if found else "=Dataset"
+
+
+def kind_of_recipe(value: object) -> str:
+    return "=LikeRecipe" if isinstance(value, dict) and "like" in value else "=RecipeKeys"
 
 
 def kind_of_validation(value: object) -> str:
     """A share to be drawn, or files; a block with a key like those of a share is one."""
     drawn = isinstance(value, dict) and (not value or any(meant(key, ["share"]) for key in value))
-    return "=Drawn" if drawn else kind_of(value)
-
-
-def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
-    """A type that is one of several kinds of value, as `by` says: scalar, array or object."""
-    return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
-
-
-def key(description: str, unset: str | None = None, allowed: str | None = None, **more: Any) -> Any:
-    """A key that may be left out."""
-    extra = {name: value for name, value in (("unset", unset), ("allowed", allowed)) if value is not None}
-    return Field(None, description=description, **({"json_schema_extra": extra} if extra else {}), **more)
-
-
-class Block(BaseModel):
-    """A block of the config."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        defer_build=True,  # by Config, all at once: quicker
-        json_schema_extra=lambda schema, model: model.arrange(schema),
-    )
-    NEEDED: ClassVar[str] = ""  # keys that must be set, where no default sets them
-    EITHER: ClassVar[str] = ""  # of these, with commas between them, exactly one
-    BESIDE: ClassVar[dict[str, str]] = {}
-
-    @classmethod
-    def arrange(cls, schema: dict) -> None:
-        """Put a block's own keys before those that it has in common with others."""
-        keys = schema.get("properties", {})
-        names = [cls.model_fields[name].alias or name for name in cls.__annotations__ if name in cls.model_fields]
-        schema["properties"] = {name: keys[name] for name in names} | keys
-        if cls.NEEDED:
-            schema["needed"] = cls.NEEDED.split()
-
-    def faults(self) -> Faults:
-        """What the block's own keys, each of its kind, contradict."""
-        yield from ()
+    return "=Drawn" if drawn or isinstance(value, Drawn) else kind_of(value)
 
 
 # Keys of `launch` that every training gets as a resource and as a flag, with their defaults; (): a
@@ -139,56 +87,40 @@ LAUNCHED = {
     "log_with": ("tensorboard",),
 }
 OF_SHAPE = "must be set with `shape`"
-NO_WEIGHT = "all weights are 0: one at least must be above 0."
 SUM_TOLERANCE = 1e-9
-Count = Annotated[int, Field(ge=1)]
-Natural = Annotated[int, Field(ge=0)]
-Positive = Annotated[float, Field(gt=0)]
-NotNegative = Annotated[float, Field(ge=0)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 Part = Annotated[float, Field(gt=0, lt=1)]
 Whole = Annotated[float, Field(gt=0, le=1)]
-Text = Annotated[str, Field(min_length=1)]
-Unique = Annotated[list[T], AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
-Some = Annotated[Unique[T], Field(min_length=1)]
 Several = Annotated[Unique[T], Field(min_length=2)]
 Filled = Annotated[list[T], Field(min_length=1)]
 Two = Annotated[list[T], Field(min_length=2, max_length=2)]
-NoneEmpty = Annotated[dict[T, U], Field(min_length=1)]
 
 Name = a_name(NAMES)
 OwnName = a_name(OF_OWN, USED)
 Group = a_name("a name, but not compare or swarm", "compare|swarm")
 ObservedGroup = a_name("a name, but not compare", "compare")
-Task = words(str, "the name of a task, but not average, the mean over tasks", where(lambda name: name != "average"))
-Domain = words(str, "the name of a domain", AfterValidator(of_a_file))
-Mixture = words(
-    str, "the name of a mixture (without @)", where(lambda name: "@" not in name), AfterValidator(of_a_file)
-)
+Task = words(str, "the name of a task, but not average, the mean over tasks", lambda name: name != "average")
+Domain = Annotated[words(str, "the name of a domain"), AfterValidator(of_a_file)]
+Mixture = Annotated[
+    words(str, "the name of a mixture (without @)", lambda name: "@" not in name), AfterValidator(of_a_file)
+]
 Mixtures = Some[Mixture]
 Names = either(scalar=Literal["all"], array=Mixtures)
 ModelName = words(str, "the name of a model")
 MixtureName = words(str, "the name of a mixture")
-RecipeName = words(str, "the name of a recipe of training")
 File = words(str, "the path of a file", min_length=1)
-Table = words(str, "the path of a .csv, .tsv or .parquet table", pattern=r"\.(csv|tsv|parquet)$")
+Table = words(
+    str, "the path of a .csv, .tsv or .parquet table", lambda path: path.endswith((".csv", ".tsv", ".parquet"))
+)
 Command = words(Text, "a program and its flags, with fields such as {mixture}")
 Below = words(
     str,
     "a .csv, .tsv or .jsonl file below {folder}/, as each run has its own",
-    where(lambda path: path.startswith("{folder}/") and ".." not in path and path.endswith((".csv", ".tsv", ".jsonl"))),
+    lambda path: path.startswith("{folder}/") and ".." not in path and path.endswith((".csv", ".tsv", ".jsonl")),
 )
 Law = Literal[tuple(LAWS)]
-Family = words(Some[str], "a list of domains")
 Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
-EffectGrowth = words(float, "a number, 0.05 or more", ge=0.05)
 Relatives = words(list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2)
-Strengths = words(Two[Positive], "two numbers above 0, the lesser first", where(lambda two: two[0] <= two[1]))
-Labels = dict[Domain, str]
-Formats = NoneEmpty[str, Literal["lines", "parquet", "text"]]
-Backend = Literal["tokenizers", "gigatoken"]
-TextField = words(str, "the name of a field of the records", min_length=1)
-DomainField = words(str | None, "the name of a field of the records or null")
+Strengths = words(Two[Positive], "two numbers above 0, the lesser first", lambda two: two[0] <= two[1])
 Path = words(str, "a path, a glob, an address or @ and the path of a list", min_length=1)
 PathList = words(list[Path], "a list of them", min_length=1)
 Paths = either(scalar=Path, array=PathList)
@@ -197,27 +129,10 @@ TrainPaths = words(dict[Domain, Paths], "a block of domains and their paths", mi
 Revision = words(Text | None, "a branch, a tag or a commit of the repository, or null for main")
 
 
-class Shape(Block):
-    NEEDED = "layers width heads"
-    layers: Count = key("Blocks of the transformer.")
-    width: Count = key("Width of the residual stream: numbers that represent a token.")
-    heads: Count = key("Heads of attention; the width of each is a multiple of 8.")
-
-    def faults(self) -> Faults:
-        """What `bimix.model.transformer.Shape` refuses."""
-        width, heads = self.width, self.heads
-        if width % heads:
-            yield "width", f"{width} is not a multiple of heads, {heads}."
-        elif width // heads < 8 or width // heads // 4 % 2:
-            sentence = f"a quarter of the width of a head, {width} / {heads} = {width // heads}, must be even for the"
-            yield "width", f"{sentence} rotary embedding; take a multiple of {8 * heads}."
-
-
 class Launch(Block):
-    NEEDED = "nodes gpus threads"
-    nodes: Count = key("Machines that a training takes.")
-    gpus: Natural = key("GPUs on each node; 0: the CPU.")
-    threads: Count = key("CPU threads on each node.")
+    nodes: Count = need("Machines that a training takes.")
+    gpus: Natural = need("GPUs on each node; 0: the CPU.")
+    threads: Count = need("CPU threads on each node.")
     micro_batch: Count | Literal["auto"] = key("Rows at once on a process; `auto`: as many as fit.", OF_SHAPE)
     loss_chunk: Count | Literal["all"] = key("Tokens whose logits exist at once; fewer are faster on a CPU.", OF_SHAPE)
     compile: Literal["yes", "no"] = key("Whether the model is compiled.", OF_SHAPE)
@@ -225,15 +140,19 @@ class Launch(Block):
 
 
 class Model(Block):
-    NEEDED = "launch"
     EITHER = "shape, command"
-    BESIDE = {"command": "losses parameters", "losses": "command", "format": "command", "parameters": "command"}
-    shape: Shape = key("The size of the model.")
+    BESIDE: ClassVar = {
+        "command": "losses parameters",
+        "losses": "command",
+        "format": "command",
+        "parameters": "command",
+    }
+    shape: ShapeKeys = key("The size of the model.")
     command: Command = key("In the place of `shape`: the program that trains it ([trainers](trainers.md)).")
     format: Literal[tuple(FORMATS)] = key("Format of the command's file `{mixture}`.", "JSON of domain and proportion")
     parameters: Positive = key("Parameters of the command's model; each costs 6 FLOPs a token.")
     losses: Below = key("The file of `step`, `domain`, `loss` that the command writes.")
-    launch: Launch = key("How its trainings are started; changes no result.")
+    launch: Launch = need("How its trainings are started; changes no result.")
 
     def faults(self) -> Faults:
         given = self.launch.model_fields_set
@@ -250,121 +169,88 @@ class Model(Block):
 
 
 class Device(Block):
-    NEEDED = "name flops utilisation"
-    name: Text = key("Its name, for the table.")
-    flops: Positive = key("FLOP/s at its peak.")
-    utilisation: Whole = key("The share of the peak that trainings reach.")
+    name: Text = need("Its name, for the table.")
+    flops: Positive = need("FLOP/s at its peak.")
+    utilisation: Whole = need("The share of the peak that trainings reach.")
 
 
 class Hardware(Block):
-    NEEDED = "gpu cpu"
-    gpu: Device = key("A GPU.")
-    cpu: Device = key("A CPU thread.")
+    gpu: Device = need("A GPU.")
+    cpu: Device = need("A CPU thread.")
 
 
 class Hours(Block):
-    NEEDED = "cpu gpu"
-    cpu: Positive = key("On a CPU.")
-    gpu: Positive = key("On GPUs.")
+    cpu: Positive = need("On a CPU.")
+    gpu: Positive = need("On GPUs.")
 
 
 class Ladder(Block):
-    NEEDED = "device count hours"
-    device: Literal["auto", "cpu", "gpu"] = key("The device that models are chosen for; `auto`: GPUs, else cores.")
-    count: Count | Literal["auto"] = key("How many of these all jobs share; `auto`: all of this machine.")
-    hours: Hours = key("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
+    device: Literal["auto", "cpu", "gpu"] = need("The device that models are chosen for; `auto`: GPUs, else cores.")
+    count: Count | Literal["auto"] = need("How many of these all jobs share; `auto`: all of this machine.")
+    hours: Hours = need("Hours that all trainings of a dataset may take on it together, estimated by `hardware`.")
 
 
-class Settings(Block):
-    """Settings of a training, or what differs from another's."""
-
-    steps: Annotated[int, Field(ge=1, le=10**8)] = key("Updates.")
-    batch_rows: Count = key("Rows of an update.")
-    evaluate_every: Count = key("Steps between two evaluations of the losses.")
-    validation_rows: Count = key("Validation rows of each domain, at most.")
-    learning_rate: Positive = key("Peak rate.")
-    final_learning_rate: Positive = key("Rate at the end, at most the peak.")
-    schedule: Literal["exponential", "warm_exponential", "doremi", "cosine"] = key(
-        "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
-        "after it."
+class LikeRecipe(changes(RecipeKeys)):
+    like: words(str, "the name of a recipe written out in full") = need(
+        "The recipe whose other settings it takes.", "none"
     )
-    warmup_share: Share = key("Share of the steps; `exponential` has none.")
-    beta1: Share = key("Of AdamW.")
-    beta2: Share = key("Of AdamW.")
-    epsilon: Positive = key("Of AdamW.")
-    weight_decay: NotNegative = key("Of AdamW.")
-    max_gradient_norm: Positive = key("Norm to which larger gradients are clipped.")
-    precision: Literal["no", "bf16"] = key('`"no"` is fp32.')
-    seed: Natural = key("Seed of the initial weights and the order of rows.")
 
 
-class Recipe(Settings):
-    NEEDED = (
-        "steps batch_rows evaluate_every validation_rows learning_rate final_learning_rate schedule "
-        "warmup_share beta1 beta2 epsilon weight_decay max_gradient_norm precision seed"
-    )
-    like: str = key("The recipe whose other settings it takes.", "none", "the name of a recipe written out in full")
+class Changes(changes(RecipeKeys)):
+    recipe: words(str, "the name of a recipe of training") = key("The recipe that these settings change.")
 
 
-class Changes(Settings):
-    recipe: RecipeName = key("The recipe that these settings change.")
+class Training(changes(RecipeKeys)):
+    recipe: words(str, "the name of a recipe of training") = need("The recipe that these settings change.")
 
 
-class Training(Changes):
-    NEEDED = "recipe"
+AnyRecipe = either(kind_of_recipe, LikeRecipe=LikeRecipe, RecipeKeys=RecipeKeys)
 
 
 class Temperature(Block):
-    NEEDED = "exponent"
-    exponent: NotNegative = key("1 keeps the shares, 0 makes all equal.")
+    exponent: NotNegative = need("1 keeps the shares, 0 makes all equal.")
 
 
 class MixturesByRule(Block):
-    NEEDED = "temperature"
-    temperature: Temperature = key("The mixture `temperature`: token shares raised to a power.")
+    temperature: Temperature = need("The mixture `temperature`: token shares raised to a power.")
 
 
 class Intervals(Block):
-    NEEDED = "resamples level"
-    resamples: Count = key("How many are drawn.")
-    level: Part = key("The probability of an interval.")
+    resamples: Count = need("How many are drawn.")
+    level: Part = need("The probability of an interval.")
 
 
 class Laws(Block):
-    NEEDED = "compare optimise seed intervals"
-    compare: Some[Law] = key("Laws that are fitted and scored side by side.")
-    optimise: Some[Law] = key("Laws that give an optimised mixture.")
-    seed: Natural = key("Seed of all random draws.")
+    compare: Some[Law] = need("Laws that are fitted and scored side by side.")
+    optimise: Some[Law] = need("Laws that give an optimised mixture.")
+    seed: Natural = need("Seed of all random draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
-    intervals: Intervals = key("Refits for those of coefficients and proportions ([laws](laws.md)).")
-
-
-class Reading(Block):
-    NEEDED = "text_field domain_field labels rejects shard_megabytes document_megabytes formats backend"
-    text_field: TextField = key("The field of a record that holds the text.")
-    domain_field: DomainField = key("The field that names a record's domain; `null`: domains have files of their own.")
-    labels: Labels = key("Names of domains in the records, where they differ.")
-    rejects: Share = key("The share of bad records that may be left out; 0: the first one stops the job.")
-    shard_megabytes: Positive = key("Size of a shard (job) on average, of raw files as they lie on disk.")
-    document_megabytes: Positive = key("Longer records are rejected, which bounds a job's memory.")
-    formats: Formats = key("What a file holds, by its ending before `.gz`, `.xz` or `.zst`.")
-    backend: Backend = key("The library that encodes; `gigatoken` is 20 times faster, where its ids are the same.")
+    intervals: Intervals = need("Refits for those of coefficients and proportions ([laws](laws.md)).")
 
 
 # FLOPs, as a number or in YAML a text such as 2e18, or per cent of the large run.
 Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?%?$")]
 
 
+class CorpusKeys(ReadingKeys):
+    domain_field: words(str | None, "the name of a field of the records or null") = need(
+        "The field that names a record's domain; `null`: domains have files of their own."
+    )
+    labels: dict[Domain, str] = need("Names of domains in the records, where they differ.")
+    shard_megabytes: Positive = need("Size of a shard (job) on average, of raw files as they lie on disk.")
+    backend: Literal["tokenizers", "gigatoken"] = need(
+        "The library that encodes; `gigatoken` is 20 times faster, where its ids are the same."
+    )
+
+
 class Search(Block):
-    NEEDED = "rounds of law least"
-    rounds: Count = key("Rounds at most; a search ends where more gain less than the noise of a run.")
-    of: Literal[1, 2] = key("Mixtures a round; the second is proposed by the other voice.")
-    law: Law = key("The law that the runs correct.")
-    least: Share = key("The part of its token share that a round leaves a domain without a `lower`.")
+    rounds: Count = need("Rounds at most; a search ends where more gain less than the noise of a run.")
+    of: Literal[1, 2] = need("Mixtures a round; the second is proposed by the other voice.")
+    law: Law = need("The law that the runs correct.")
+    least: Share = need("The part of its token share that a round leaves a domain without a `lower`.")
 
 
-class SearchOfText(Search):
-    NEEDED = "start rounds of law least"
+class SearchOfText(changes(Search)):
     start: Mixtures = key(
         "Mixtures that are run first; no optimum of runs.",
         "token shares, uniform, temperature, the entropies, and rules by hand where domains are wanted",
@@ -376,15 +262,14 @@ class SearchOfText(Search):
     )
 
     def faults(self) -> Faults:
-        if (runs := runs_of(self.budget)) is not None and runs <= len(self.start):
+        if self.start and (runs := runs_of(self.budget)) is not None and runs <= len(self.start):
             yield "budget", f"{runs:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
 
 
 class Downstream(Block):
-    NEEDED = "model steps tasks"
-    model: ModelName = key("The model whose runs on the mixtures of `compare` answer.")
-    steps: Some[Count] = key("Steps whose weights answer: evaluations of its runs.")
-    tasks: Some[Task] = key("Tasks of lm_eval, or of task files, by name.")
+    model: ModelName = need("The model whose runs on the mixtures of `compare` answer.")
+    steps: Some[Count] = need("Steps whose weights answer: evaluations of its runs.")
+    tasks: Some[Task] = need("Tasks of lm_eval, or of task files, by name.")
     task_files: Text = key(
         "A folder of task files of your own, whose names win.", "none; resources/tasks is always read", "a path"
     )
@@ -394,34 +279,6 @@ class Downstream(Block):
     backend: Literal["hf", "vllm"] = key("What answers (`--model` of lm_eval).", "`hf`: transformers")
 
 
-class Objective(Block):
-    kind: Literal["weighted", "minimax", "no_worse_than"] = key(
-        "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
-        "weighted",
-    )
-    weights: Numbers = key("Of the families, or of loss domains where there are none.", "all alike")
-    families: NoneEmpty[Name, Family] = key("Loss domains that count as one; others weigh 0.", "each by itself")
-    reference: MixtureName = key("The mixture that losses are compared with.", "the first of `compare`")
-    margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0")
-    effect_growth: EffectGrowth = key(
-        "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", "1"
-    )
-
-    def faults(self) -> Faults:
-        of: dict[str, str] = {}
-        for family, members in (self.families or {}).items():
-            for number, domain in enumerate(members):
-                if of.setdefault(domain, family) != family:
-                    sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
-                    yield ("families", family, number), sentence
-        if self.weights and not any(self.weights.values()):
-            yield "weights", NO_WEIGHT
-        kind = self.kind or "weighted"
-        for name in ("margin", "effect_growth") if kind != "no_worse_than" else ():
-            if getattr(self, name) is not None:
-                yield name, f"it is of the kind no_worse_than; {kind} has none."
-
-
 class Optimum(Block):
     group: str = key("The group that the laws are fitted to.", "the first of `groups`", "the name of a group")
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
@@ -429,7 +286,7 @@ class Optimum(Block):
     max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
-    objective: Objective = key("What the mixture is [best at](objectives.md).", "the average loss by `weights`")
+    objective: ObjectiveKeys = key("What the mixture is [best at](objectives.md).", "the average loss by `weights`")
 
     def faults(self) -> Faults:
         lower, upper = self.lower or {}, self.upper or {}
@@ -448,15 +305,16 @@ class Optimum(Block):
 
 
 class OptimumOfLosses(Optimum):
-    NEEDED = "group step"
+    step: Count = need("The step that the mixture is best at.")
 
 
 class OptimumOfText(Optimum):
-    NEEDED = "group"
-    BESIDE = {"for": "models"}
+    BESIDE: ClassVar = {"for": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key("In place of `model`: sizes to fit `transfer` to.", "one model", "a list of models")
-    for_: ModelName = key("With `models`: the model that the mixture is best for.", "that of `compare`", alias="for")
+    for_: Annotated[ModelName, Field(alias="for")] = key(
+        "With `models`: the model that the mixture is best for.", "that of `compare`"
+    )
 
 
 class Export(Block):
@@ -465,20 +323,17 @@ class Export(Block):
 
 
 class Harvest(Block):
-    NEEDED = "kind packages suffixes megabytes"
-    kind: str = key("Which part of the files is text.")
-    packages: Filled[str] = key("Packages that are installed.")
-    suffixes: Filled[str] = key("Endings of their files.")
-    megabytes: Positive = key("Text at most.")
+    kind: str = need("Which part of the files is text.")
+    packages: Filled[str] = need("Packages that are installed.")
+    suffixes: Filled[str] = need("Endings of their files.")
+    megabytes: Positive = need("Text at most.")
 
 
 class Drawn(Block):
-    NEEDED = "share"
-    share: Part = key("Share of the documents.", "must be set")
+    share: Part = need("Share of the documents.")
 
 
-class Corpus(Reading):
-    NEEDED = "validation text_field domain_field labels cut_characters rejects"
+class Corpus(changes(CorpusKeys)):
     EITHER = "train, harvest"
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
     train: either(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
@@ -495,7 +350,6 @@ class Corpus(Reading):
 
 
 class TrainedTokenizer(Block):
-    NEEDED = "vocabulary share"
     vocabulary: Annotated[int, Field(ge=257)] = key("Token ids.", "by [the ladder](costs.md)")
     fewer: bool = key(
         "Whether few words may yield fewer ids.", "`true` where the ladder chose `vocabulary`, else `false`"
@@ -504,9 +358,8 @@ class TrainedTokenizer(Block):
 
 
 class Tokenizer(Block):
-    NEEDED = "end_of_text"
     EITHER = "train, file, hub"
-    BESIDE = {"revision": "hub"}
+    BESIDE: ClassVar = {"revision": "hub"}
     train: TrainedTokenizer = key("A byte-level BPE is trained on the text.")
     file: File = key("A `tokenizer.json`.")
     hub: Text = key("A repository of the hub.", allowed="the name of a repository on the hub")
@@ -515,47 +368,43 @@ class Tokenizer(Block):
 
 
 class Vectors(Block):
-    NEEDED = "documents"
     EITHER = "train, file"
+    ONE = False  # without a file they are trained
     file: File = key("A model in the format of FastText.")
     train: dict[str, Any] = key("Settings of FastText, as gensim names them.")  # it refuses what it does not know
     documents: Count = key("Documents of each domain, for training them and for the entropy.", "300")
 
 
 class Stage(Block):
-    NEEDED = "share mixture"
-    share: Part = key("The stage's share of the run's steps.")
-    mixture: MixtureName = key("Its mixture.")
+    share: Part = need("The stage's share of the run's steps.")
+    mixture: MixtureName = need("Its mixture.")
 
 
 Stages = words(list[Stage], "a list of stages", min_length=2)
 
 
 class Swarm(Block):
-    NEEDED = "model runs seed step"
-    model: ModelName = key("The model that is trained.")
-    runs: Annotated[int, Field(ge=2, le=1000)] = key("How many; their paths are words of one command.")
-    seed: Natural = key("Seed of the drawn mixtures.")
-    step: Count = key("The step of the optima.")
-    training: Settings = key("What differs from the model's settings.", "nothing")
+    model: ModelName = need("The model that is trained.")
+    runs: Annotated[int, Field(ge=2, le=1000)] = need("How many; their paths are words of one command.")
+    seed: Natural = need("Seed of the drawn mixtures.")
+    step: Count = need("The step of the optima.")
+    training: changes(RecipeKeys) = key("What differs from the model's settings.", "nothing")
 
 
 class Reweighting(Block):
-    NEEDED = "model reference"
-    model: ModelName = key("The model that is trained.")
-    reference: str = key("The mixture of DoReMi's reference run.")
-    training: Settings = key("What differs from the model's recipe, for both.", "nothing")
+    model: ModelName = need("The model that is trained.")
+    reference: str = need("The mixture of DoReMi's reference run.")
+    training: changes(RecipeKeys) = key("What differs from the model's recipe, for both.", "nothing")
     doremi: Changes = key("What differs of DoReMi's.", "`schedule: doremi`")
     doge: Changes = key("What differs of DoGE's; a `recipe` takes the place of the model's, here and above.", "nothing")
 
 
 class Compare(Block):
-    NEEDED = "mixtures"
-    mixtures: Mixtures = key("The reference is first.", "of text `[baseline, uniform, ce]`, `laws/optimise`, `found`")
+    mixtures: Mixtures = need("The reference is first.")
 
 
 class CompareOfText(Compare):
-    NEEDED = "model mixtures"
+    mixtures: Mixtures = key("The reference is first.", "`[baseline, uniform, ce]`, `laws/optimise`, `found`")
     model: ModelName = key("The larger model.", "the last under `training`")
 
 
@@ -573,9 +422,8 @@ class AnyDataset(Block):
 
 
 class Dataset(AnyDataset):
-    NEEDED = "domains corpus tokenizer sequence_length groups training optimum held_out compare"
     domains: Several[Domain] = key("The domains that are mixed.", "the keys of `corpus/train`")
-    corpus: Corpus = key("The text.")
+    corpus: Corpus = need("The text.")
     tokenizer: Tokenizer = key("The tokenizer.", "a byte-level BPE that is trained on the text")
     sequence_length: Annotated[int, Field(ge=2)] = key("Tokens of a row.", "128 on a CPU, 1,024 on GPUs")
     simulate_epochs: bool = key("Whether small runs repeat domains as often as the larger run.", "false")
@@ -606,9 +454,8 @@ class Dataset(AnyDataset):
 
 
 class Observations(Block):
-    NEEDED = "losses mixtures"
-    losses: Table = key("Mixture, step, domain, loss in nats a token.")
-    mixtures: Table = key("Mixture, domain, proportion.")
+    losses: Table = need("Mixture, step, domain, loss in nats a token.")
+    mixtures: Table = need("Mixture, domain, proportion.")
     metrics: Table = key("Mixture and a column for each metric, lower is better: further loss domains.", "none")
     tokens: File = key("Domain, tokens; needed where `optimum/max_epochs` is set.", "none")
     cross_entropy: Table = key("Domain, under, nats: the [prior](transfer.md#a-prior-from-text) of `transfer`.", "none")
@@ -618,11 +465,10 @@ class Observations(Block):
 class Observed(AnyDataset):
     """Losses measured elsewhere; nothing is trained."""
 
-    NEEDED = "observations groups optimum held_out compare"
-    observations: Observations = key("The tables of losses measured elsewhere; nothing is trained.")
+    observations: Observations = need("The tables of losses measured elsewhere; nothing is trained.")
     groups: NoneEmpty[ObservedGroup, Names] = key("Lists of mixtures by name; `all` takes all.", "`{fitted: all}`")
-    optimum: OptimumOfLosses = key("What is optimised.")
-    compare: Compare = key("Mixtures that are compared with the first of them.")
+    optimum: OptimumOfLosses = need("What is optimised.")
+    compare: Compare = need("Mixtures that are compared with the first of them.")
 
 
 AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
@@ -631,19 +477,18 @@ AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
 class Config(Block):
     """The whole config; its blocks of `x-...`, for anchors, are left out before it is read."""
 
-    NEEDED = "run models hardware ladder training mixtures laws corpus search datasets"
-    run: Some[str] = key(
+    run: Some[str] = need(
         "The datasets that a plain `snakemake` builds.",
         "the datasets of the file given with `--configfile`, else of the folder's `config.yaml`, else `demo`",
         "names of datasets",
     )
     container: str | None = key("An image with `envs/requirements.txt` installed, for `--sdm apptainer`.")
-    models: dict[Name, Model] = key("Models by name: a shape to train here, or a command, and how it is started.")
-    hardware: Hardware = key("What `results/{dataset}/plan.csv` and the ladder assume.")
-    ladder: Ladder = key("The machine and the time that [the ladder](costs.md) chooses models for.")
-    training: dict[Name, Recipe] = key("Recipes of training by name; one may be `like` another, with changes.")
-    mixtures: MixturesByRule = key("Mixtures by a rule that needs no search.")
-    laws: Laws = key("Which laws are fitted, scored and optimised, and how intervals are drawn.")
-    corpus: Reading = key("How corpora are read; a dataset may set these in its own `corpus`.")
-    search: Search = key("Searches by rounds; a dataset with a block `search` may set these in it.")
-    datasets: dict[Name, AnyKind] = key("The datasets by name: text to train on, or losses measured elsewhere.")
+    models: dict[Name, Model] = need("Models by name: a shape to train here, or a command, and how it is started.")
+    hardware: Hardware = need("What `results/{dataset}/plan.csv` and the ladder assume.")
+    ladder: Ladder = need("The machine and the time that [the ladder](costs.md) chooses models for.")
+    training: dict[Name, AnyRecipe] = need("Recipes of training by name; one may be `like` another, with changes.")
+    mixtures: MixturesByRule = need("Mixtures by a rule that needs no search.")
+    laws: Laws = need("Which laws are fitted, scored and optimised, and how intervals are drawn.")
+    corpus: CorpusKeys = need("How corpora are read; a dataset may set these in its own `corpus`.")
+    search: Search = need("Searches by rounds; a dataset with a block `search` may set these in it.")
+    datasets: dict[Name, AnyKind] = need("The datasets by name: text to train on, or losses measured elsewhere.")

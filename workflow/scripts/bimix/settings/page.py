@@ -1,11 +1,13 @@
 """docs/config.md, the page of all keys, made of the models and the defaults."""
 
+import functools
 import json
 import textwrap
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bimix.settings.typed import allowed, branches, definitions, resolved, schema_of_config
+from bimix.names import named
+from bimix.settings.models import Config
 
 HEAD = """# Every key of the config
 
@@ -24,7 +26,7 @@ What each key means, its default, and what it may hold. Your file holds only wha
 """
 
 # The datasets' blocks have sections of their own; what they change of another section stands there.
-ELSEWHERE = {"Settings": "training", "Changes": "training", "Training": "training"}
+ELSEWHERE = {"RecipeKeysChanges": "training", "Changes": "training", "Training": "training"}
 MISSING = object()
 BLOCK_OF_RECIPE = "paper"  # the recipe whose values stand for defaults
 
@@ -64,11 +66,14 @@ def page(defaults: dict) -> str:
 
 
 def editor_schema() -> dict:
-    """The JSON schema of a config, by which editors complete keys and show what they mean."""
+    """The JSON schema of a file, by which editors complete keys and show what they mean: of no block must
+    it have all keys.
+    """
 
     def plain(value: object) -> object:
         if isinstance(value, dict):
-            return {key: plain(one) for key, one in value.items() if not (key == "default" and one is None)}
+            kept = {key: plain(one) for key, one in value.items() if key not in ("default", "required", "oneOf")}
+            return kept | ({"anyOf": plain(value["oneOf"])} if "oneOf" in value else {})
         return [plain(one) for one in value] if isinstance(value, list) else value
 
     return {**plain(schema_of_config()), "patternProperties": {"^x-": {}}}
@@ -91,6 +96,13 @@ def inherited(one: Row, defaults: dict) -> Row:
 def entries(own: dict) -> dict:
     """The model below the names of a block that has names of the user's own."""
     inner = own.get("additionalProperties")
+    kinds = [resolved(kind) for kind in branches(inner)] if isinstance(inner, dict) else []
+    if (
+        len(kinds) > 1
+        and all("properties" in kind for kind in kinds)
+        and inner["oneOf"][0]["$ref"].endswith("LikeRecipe")
+    ):
+        return {**kinds[1], "properties": kinds[1]["properties"] | kinds[0]["properties"]}
     return resolved(inner) if isinstance(inner, dict) else {}
 
 
@@ -103,7 +115,7 @@ def rows_below(own: dict, default: object, path: str) -> Iterator[Row]:
     for branch in map(resolved, branches(block)):
         yield from rows_below(branch, default, path) if "properties" in branch else ()
     for key, child in block.get("properties", {}).items():
-        yield row(f"{path}{key}", child, values.get(key), key in block.get("needed", []), key in values)
+        yield row(f"{path}{key}", child, values.get(key), key in block.get("required", []), key in values)
         if not refers_elsewhere(child):
             yield from rows_below(child, values.get(key), f"{path}{key}/")
 
@@ -140,3 +152,55 @@ def written(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.2e}" if value and not 1e-4 <= value < 1e6 else str(value)
     return json.dumps(value, ensure_ascii=False)
+
+
+@functools.cache
+def schema_of_config() -> dict:
+    """The JSON schema of the models, for editors, for the page of all keys and for sentences."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+
+
+def definitions() -> dict:
+    return schema_of_config()["$defs"]
+
+
+def resolved(schema: dict) -> dict:
+    """A schema with its `$ref` put in its place; keys next to it are added."""
+    if "$ref" not in schema:
+        return schema
+    return {**definitions()[schema["$ref"].removeprefix("#/$defs/")], **schema}
+
+
+def branches(schema: dict) -> list[dict]:
+    """The kinds of value that a schema takes; none where it takes one."""
+    return schema.get("oneOf", []) + schema.get("anyOf", [])
+
+
+def allowed(schema: dict) -> str:
+    """The allowed values of a schema, in words; nothing where anything is allowed."""
+    if "allowed" not in schema:
+        schema = resolved(schema)
+    if "allowed" in schema:
+        return schema["allowed"]
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return "one of " + ", ".join(f'"{one}"' if one in ("yes", "no") else str(one) for one in schema["enum"])
+    if kinds := branches(schema):
+        return " or ".join(dict.fromkeys(map(allowed, kinds)))
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return ("a whole number" if kind == "integer" else "a number") + _bounds(schema)
+    if kind == "array":
+        items, least = allowed(schema.get("items", {})), schema.get("minItems", 0)
+        return f"a list{f' of {least} or more' if least > 1 else ''}{', each ' + items if items else ''}"
+    if kind == "object":
+        return f"a block with {named(names)}" if (names := list(schema.get("properties", {}))) else "a block"
+    return {"string": "text", "null": "null", "boolean": "true or false"}.get(kind, "")
+
+
+def _bounds(schema: dict) -> str:
+    signs = {"minimum": "{:.12g} or more", "exclusiveMinimum": "above {:.12g}"}
+    signs |= {"maximum": "at most {:.12g}", "exclusiveMaximum": "below {:.12g}"}
+    parts = [text.format(schema[sign]) for sign, text in signs.items() if sign in schema]
+    return f", {' and '.join(parts)}" if parts else ""

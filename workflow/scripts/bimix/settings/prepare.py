@@ -52,7 +52,7 @@ def prepare(call: Call) -> Prepared:
         return Prepared(expanded(config), filled, [])
     check_folder()
     wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
-    ready = settled(config, defaults, Path(call.prefix), files, wanted, call.command_line, call.plans_only)
+    ready = settled(config, Path(call.prefix), files, wanted, call.command_line, call.plans_only)
     idle = [str(place(files, fault, call.command_line)) for fault in idle_nulls(taken, [defaults, *layers])]
     config = expanded(ready.config)
     chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
@@ -61,7 +61,6 @@ def prepare(call: Call) -> Prepared:
 
 def settled(
     config: dict,
-    defaults: dict,
     code: Path,
     files: Sequence[ConfigFile] = (),
     wanted: Iterable[str] = (),
@@ -75,7 +74,7 @@ def settled(
     """
     from bimix.settings.checks import check  # jobs need no models
 
-    whole, filled, found = check(as_read(config), defaults, code, list(wanted), plans_only)
+    whole, filled, found = check(as_read(config), code, list(wanted), plans_only)
     placed = [place(files, fault, given) for fault in [*(fault for file in files for fault in file.faults), *found]]
     if faults := [fault for fault in placed if not fault.remark]:
         raise InputError(listed(faults))

@@ -5,6 +5,7 @@ import stat
 from glob import iglob
 from pathlib import Path
 
+from bimix.blocks import Faults
 from bimix.corpus.files import (
     corpus_patterns,
     has_wildcards,
@@ -15,11 +16,10 @@ from bimix.corpus.files import (
 )
 from bimix.laws.table import LAWS, OPTIMUM
 from bimix.mixtures.names import published_table
+from bimix.model.shape import UNKNOWN_VOCABULARY
 from bimix.names import named, shown
-from bimix.plan.budget import UNKNOWN_VOCABULARY
 from bimix.settings.complete import published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
-from bimix.settings.models import Faults
 from bimix.settings.scope import Scope
 from bimix.training.recipe import evaluations, rate_fault
 
@@ -75,7 +75,7 @@ def check_published(scope: Scope) -> Faults:
     """The table of published mixtures that the dataset names."""
     table = published_table(scope.block.published, f"{scope.code}/")
     try:
-        header, *rows = published_rows(scope.plain, scope.name, scope.code) or [[]]
+        header, *rows = published_rows(scope.config, scope.name, scope.code) or [[]]
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         sentence = f"the table {table} cannot be read ({why}): name pile, slimpajama or the path of a .csv table."
@@ -107,11 +107,8 @@ def check_files(scope: Scope) -> Faults:
     and those of another kind or form.
     """
 
-    def value(path: str) -> object:
-        return scope.value(path) if path != "corpus" or scope.sound("/corpus") else None
-
     folder = f"results/{scope.name}"
-    found = list(named_files(value, folder))
+    found = list(named_files(scope.value, folder))
     missing = missing_files(found, folder)
     if missing and not scope.plans_only:
         yield next(iter(missing.values())) if len(missing) == 1 else (), missing_sentence(missing)
@@ -148,12 +145,12 @@ def check_epochs(scope: Scope) -> Faults:
     reads: a fault if ten times the text would not do, for sizes are good to a few times at worst.
     """
     optimum, trained = scope.block.optimum, scope.block.tokenizer.train
-    sources = [pattern for _, patterns in corpus_patterns(scope.own["corpus"]) for pattern in patterns]
+    sources = [pattern for _, patterns in corpus_patterns(scope.block["corpus"]) for pattern in patterns]
     model = optimum.for_ or optimum.model
     recipe = scope.recipe(model)
     if not scope.wanted or recipe is None or not sources or any("://" in one or one[:1] == "@" for one in sources):
         return
-    text = sum(text_bytes(scope.plain, scope.name).values())
+    text = sum(text_bytes(scope.config, scope.name).values())
     tokens = optimum.max_epochs * text / token_bytes(trained.vocabulary if trained else UNKNOWN_VOCABULARY)
     step = recipe["steps"] if optimum.for_ else optimum.step
     run = step * recipe["batch_rows"] * scope.block.sequence_length
@@ -175,7 +172,7 @@ def check_trainings(scope: Scope) -> Faults:
         name = key[1] if key[0] == "training" else getattr(scope.block, key[0]).model
         rows, launch = recipe["batch_rows"], models[name].launch if name in models else None
         said = key[0] != "training" and rows == scope.recipe(name)["batch_rows"]
-        if launch and not said and scope.sound(f"/models/{name}"):
+        if launch and not said:
             processes = max(launch.gpus or 0, 1) * (launch.nodes or 1)
             if rows < processes:
                 sentence = f"{rows} rows cannot be shared by the {processes} processes of {name} (gpus times nodes);"
@@ -187,12 +184,12 @@ def check_commands(scope: Scope) -> Faults:
     block, models = scope.block, scope.config.models
     commands = {name: model.command for name, model in models.items() if model.command}
     for stage in OF_OUR_OWN:
-        if scope.sound(f"{stage}/model") and (model := getattr(block, stage).model) in commands:
+        if (own := getattr(block, stage)) and (model := own.model) in commands:
             yield (stage, "model"), f"{model} is trained by a command; name a model with a `shape`."
     trained = [name for name in block.training or () if name in commands]
     if trained and block.simulate_epochs:
         yield "simulate_epochs", f"{trained[0]} is trained by a command, which reads all text there is: take it away."
-    for name in block.seeds or () if scope.sound("?seeds") else ():
+    for name in block.seeds or ():
         if name in commands and "{seed}" not in commands[name]:
             yield ("seeds", name), "its command never says {seed}: all of its seeds would be one run."
 

@@ -5,7 +5,6 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
@@ -108,7 +107,7 @@ def put_back(session: Session, folder: Path, places: dict[str, Path]) -> bool:
 
 def fingerprint_run(session: Session, mixture: Mixture) -> dict:
     """What defines a run's losses, flat, to be compared: its fingerprint."""
-    settings = {f"shape.{key}": value for key, value in asdict(session.shape).items()}
+    settings = {f"shape.{key}": value for key, value in session.shape.model_dump().items()}
     settings |= {f"training.{key}": value for key, value in session.recipe.settings().items()}
     settings |= {f"mixture.{domain}": share for domain, share in mixture.flat().items()}
     settings["held_out.spread"] = SPREAD_KEY
@@ -135,7 +134,7 @@ def describe(session: Session, finished: Finished, mixture: Mixture, folder: Pat
     return costs(shape.parameters, tokens, flops, finished.seconds, processes, finished.gpu_seconds) | {
         "device": session.origin["device"],
         "seed": recipe.seed,
-        "shape": asdict(shape),
+        "shape": shape.model_dump(),
         "recipe": recipe.settings(),
         "mixture": mixture.document(),
         "data": tokens_of(session.indices),
@@ -181,6 +180,6 @@ def write_weights(model: Transformer, path: Path) -> None:
     weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
     try:
         with replacing(path, vouched=False) as temporary:  # run.json has its digest
-            save_file(weights, temporary, metadata={"shape": json.dumps(asdict(model.shape))})
+            save_file(weights, temporary, metadata={"shape": json.dumps(model.shape.model_dump())})
     except (OSError, SafetensorError) as error:
         raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error

@@ -5,9 +5,12 @@ The learning rate is a pure function of the step, so that resuming needs no sche
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
 from functools import cached_property
+from typing import Annotated, Literal
 
+from pydantic import Field
+
+from bimix.blocks import Block, Count, Natural, NotNegative, Positive, Share, need
 from bimix.errors import InputError
 
 DOREMI_RESIDUE = 1e-10
@@ -49,38 +52,45 @@ def rate_fault(recipe: dict) -> str | None:
     return f"{final:g} is above the peak, learning_rate {peak:g}: lower it as well." if final > peak else None
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """The training settings of a model.
+class RecipeKeys(Block):
+    """The training settings of a model in a config."""
 
-    Every field changes the result (units: rows, updates, rates per update). `pool_share`: the share
-    of each domain's training rows that this run may read. Below 1 a small run can repeat its
-    domains as often as the large one (matched repetition, arXiv 2606.07597).
+    steps: Annotated[int, Field(ge=1, le=10**8)] = need("Updates.")
+    batch_rows: Count = need("Rows of an update.")
+    evaluate_every: Count = need("Steps between two evaluations of the losses.")
+    validation_rows: Count = need("Validation rows of each domain, at most.")
+    learning_rate: Positive = need("Peak rate.")
+    final_learning_rate: Positive = need("Rate at the end, at most the peak.")
+    schedule: Literal["exponential", "warm_exponential", "doremi", "cosine"] = need(
+        "`exponential`, the paper's; `warm_exponential`, after a warm-up; `doremi`, after it all but flat; `cosine`, "
+        "after it."
+    )
+    warmup_share: Share = need("Share of the steps; `exponential` has none.")
+    beta1: Share = need("Of AdamW.")
+    beta2: Share = need("Of AdamW.")
+    epsilon: Positive = need("Of AdamW.")
+    weight_decay: NotNegative = need("Of AdamW.")
+    max_gradient_norm: Positive = need("Norm to which larger gradients are clipped.")
+    precision: Literal["no", "bf16"] = need('`"no"` is fp32.')
+    seed: Natural = need("Seed of the initial weights and the order of rows.")
+
+
+class Recipe(RecipeKeys):
+    """The training settings of a run: each changes its result (units: rows, updates, rates per update).
+
+    `pool_share`: the share of each domain's training rows that this run may read. Below 1 a small run
+    can repeat its domains as often as the large one (matched repetition, arXiv 2606.07597).
     """
 
-    steps: int
-    batch_rows: int
-    evaluate_every: int
-    validation_rows: int
-    learning_rate: float
-    final_learning_rate: float
-    schedule: str
-    warmup_share: float
-    beta1: float
-    beta2: float
-    epsilon: float
-    weight_decay: float
-    max_gradient_norm: float
-    precision: str
-    seed: int
-    pool_share: float = 1.0
+    pool_share: Annotated[float, Field(gt=0, le=1)] = 1.0
 
     def settings(self) -> dict:
         """The fields for run.json and fingerprints, without defaults, so that a new key does not
         change old fingerprints.
         """
-        usual = {field.name: field.default for field in fields(self)}
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+        return {
+            name: value for name, value in self.model_dump().items() if value != type(self).model_fields[name].default
+        }
 
     def rate(self, step: int) -> float:
         """Learning rate of update `step`, from 0: a linear warm-up, then the schedule's."""
@@ -97,7 +107,7 @@ class Recipe:
     @cached_property
     def measured(self) -> frozenset[int]:
         """Steps at which the losses are measured."""
-        return frozenset(evaluations(asdict(self)))
+        return frozenset(evaluations(self))
 
 
 def evaluations(recipe: Mapping) -> list[int]:

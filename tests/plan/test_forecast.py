@@ -3,9 +3,9 @@
 import math
 
 from bimix.judge.budget import Device, cost
-from bimix.model.transformer import Shape
+from bimix.model.shape import Shape
+from bimix.plan import forecast
 from bimix.plan.budget import PlannedRuns
-from bimix.settings import forecast
 from bimix.training.costs import Stated
 
 
@@ -13,7 +13,7 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     shape, rate = {"layers": 4, "width": 128, "heads": 4}, {"name": "one", "flops": 2e9, "utilisation": 0.5}
     recipe = {"steps": 40, "batch_rows": 8, "evaluate_every": 10, "validation_rows": 4, "learning_rate": 1e-3}
     recipe |= {"final_learning_rate": 1e-4, "schedule": "exponential", "warmup_share": 0.0, "beta1": 0.9, "beta2": 0.95}
-    recipe |= {"epsilon": 1e-8, "weight_decay": 0.1, "max_gradient_norm": 1.0, "precision": "fp32", "seed": 1}
+    recipe |= {"epsilon": 1e-8, "weight_decay": 0.1, "max_gradient_norm": 1.0, "precision": "no", "seed": 1}
     own = {"tokenizer": {"train": {"vocabulary": 1000}}, "sequence_length": 128, "domains": ["a", "b"], "corpus": {}}
     own |= {"training": dict.fromkeys("mgc", recipe), "reweighting": {"doge": recipe, "doremi": recipe}}
     own |= {"swarm": {"model": "m", "training": {"steps": 20}}, "groups": {"swarm": ["swarm_1"]}}

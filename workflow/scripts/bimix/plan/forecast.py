@@ -3,10 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping
 
-from bimix.plan.budget import UNKNOWN_VOCABULARY, known_ids
+from bimix.model.shape import UNKNOWN_VOCABULARY, Shape
+from bimix.plan.budget import known_ids
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import kept_steps
-from bimix.settings.ladder import Rung
 from bimix.training.costs import WEIGHT_BYTES, Stated, run_bytes, run_flops, search_factor
 from bimix.training.recipe import Recipe
 
@@ -27,8 +27,7 @@ def training_hours(
         own, length = config["models"][model], dataset.block["sequence_length"]
         launch, size = own["launch"], Stated(own.get("parameters", 0))
         if "shape" in own:
-            rung = Rung(*(own["shape"][key] for key in ("layers", "width", "heads")))
-            size = Stated(rung.parameters(known_ids(dataset) or UNKNOWN_VOCABULARY), 12 * rung.layers * rung.width)
+            size = Shape(**own["shape"], vocabulary=known_ids(dataset) or UNKNOWN_VOCABULARY)
         what, kept = TRAINED.get(rule, "pretraining"), 0
         if what == "pretraining":
             recipe, steps = dataset.recipe(model, names["run"]), kept_steps(dataset, model, names["run"])

@@ -1,0 +1,46 @@
+"""The objective as a config and `--objective` have it, without numpy, as planning reads it."""
+
+from typing import Literal
+
+from bimix.blocks import Block, Faults, NoneEmpty, NotNegative, Some, key, words
+
+NO_WEIGHT = "all weights are 0: one at least must be above 0."
+LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
+
+
+class ObjectiveKeys(Block):
+    """What a mixture is best at; the reference is a mixture's name, of `--objective` also its file."""
+
+    kind: Literal["weighted", "minimax", "no_worse_than"] = key(
+        "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
+        "weighted",
+        default="weighted",
+    )
+    weights: words(dict[str, NotNegative], "a block of domains and their numbers") = key(
+        "Of the families, or of loss domains where there are none.", "all alike", default={}
+    )
+    families: NoneEmpty[str, words(Some[str], "a list of domains")] = key(
+        "Loss domains that count as one; others weigh 0.", "each by itself", default={}
+    )
+    reference: words(str, "the name of a mixture") = key(
+        "The mixture that losses are compared with.", "the first of `compare`"
+    )
+    margin: NotNegative = key(
+        "Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0", default=0.0
+    )
+    effect_growth: words(float, f"a number, {LEAST_GROWTH} or more", ge=LEAST_GROWTH) = key(
+        "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", "1", default=1.0
+    )
+
+    def faults(self) -> Faults:
+        of: dict[str, str] = {}
+        for family, members in self.families.items():
+            for number, domain in enumerate(members):
+                if of.setdefault(domain, family) != family:
+                    sentence = f"{domain} is in {of[domain]} as well; leave it in one family."
+                    yield ("families", family, number), sentence
+        if self.weights and not any(self.weights.values()):
+            yield "weights", NO_WEIGHT
+        for name in ("margin", "effect_growth") if self.kind != "no_worse_than" else ():
+            if name in self.model_fields_set:
+                yield name, f"it is of the kind no_worse_than; {self.kind} has none."
