@@ -50,7 +50,8 @@ def main(argv: list[str] | None = None) -> None:
     reported = report(sought, found, where, further)
     as_mixture(fitted["domains"], found.shares).write(options.out)
     if options.report:
-        write_json(options.report, reported)
+        law = "/".join(options.coefficients.parts[-4:-1])  # below laws/ of a dataset: model, law, group
+        write_json(options.report, reported | {"requested": {"law": law} | sought.request(options.parameters)})
     objective = sought.objective
     whole = options.objective or options.report or objective.reference is not None
     print("\n".join(described(sought, found, reported if whole else None)))

@@ -17,11 +17,6 @@ RECORDS = ".digests"
 POINTER = b"version https://git-lfs.github.com/spec/"  # what git-lfs leaves in the place of a file begins so
 
 
-def digest_bytes(content: bytes) -> str:
-    """blake2b of bytes, 32 hexadecimal digits."""
-    return hashlib.blake2b(content, digest_size=16).hexdigest()
-
-
 def digest_file(path: Path) -> str:
     """blake2b of a file, 32 hexadecimal digits."""
     with path.open("rb") as file:

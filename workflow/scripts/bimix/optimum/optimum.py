@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -66,6 +66,30 @@ class Sought:
         weights = objective.domain_weights()
         bounds = run_bounds(fitted, step, *limits_of(options), options.max_epochs, pools, run_tokens, weights)
         return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
+
+    @classmethod
+    def requested(cls, fitted: dict, request: Mapping) -> "Sought":
+        """That of a law, by the JSON of `request`."""
+        named = [np.array([request[key][name] for name in fitted["domains"]]) for key in ("lower", "upper")]
+        run = {key: request[key] for key in ("pools", "run_tokens", "centre")}
+        fitted = fitted | {"strengths": request["strengths"]}
+        fitted = at_run(fitted, request["parameters"], run["run_tokens"], run["pools"], request["step"])
+        return cls(fitted, request["step"], Objective(**request["objective"]), *named, **run)
+
+    def request(self, parameters: float | None) -> dict:
+        """JSON of what an optimum was requested for, of a model of `parameters`."""
+        domains = self.fitted["domains"]
+        return {
+            "step": self.step,
+            "parameters": parameters,
+            "run_tokens": self.run_tokens,
+            "pools": self.pools,
+            "centre": self.centre,
+            "strengths": list(self.fitted["strengths"]),
+            "lower": dict(zip(domains, self.lower.tolist(), strict=True)),
+            "upper": dict(zip(domains, self.upper.tolist(), strict=True)),
+            "objective": asdict(self.objective),
+        }
 
     @property
     def goal(self) -> Goal:

@@ -1,77 +1,56 @@
-"""Whether a dataset's folder of results agrees with itself, from the tokens to the fitted laws.
+"""Whether a dataset's results are as they were written, and its laws and optima follow from its tables.
 
-Nothing is written and nothing is made again, but for the laws, which are fitted again in memory.
+Nothing is written. Every file is compared with the digest that its writer noted; laws are fitted and
+optima found again in memory.
 """
 
 import math
 import os
 import socket
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-import polars as pl
-from tokenizers import Tokenizer
 
 from bimix import digests
 from bimix.errors import InputError
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import fit, predict_defined
-from bimix.laws.table import is_optimum
-from bimix.mixtures.mixture import Mixture, as_mixture
+from bimix.mixtures.mixture import Mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
+from bimix.optimum.optimum import Sought
 from bimix.results.findings import Findings
 from bimix.results.watch import read_progress
-from bimix.tables import ROUNDING, read_json, read_table
-from bimix.training import artefacts, checkpoints
-from bimix.training.attempt import tokens_of
-from bimix.training.rows import check_shard
+from bimix.tables import read_json, read_table
+from bimix.training import artefacts
 from bimix.transfer.run import as_asked, far_apart, size_read
 
-LAW_TOLERANCE = 1e-5  # relative, of a refitted law's predictions: other processors round otherwise
+TOLERANCE = 1e-5  # relative, of a law's predictions and of an optimum's objective: other processors round otherwise
 BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
-RUNS = ("runs/*/*", "reweighting/*/*")
 # Folders and files that a call writes on its way: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock", ".snakemake_timestamp"}
 TRACES |= {"shards.jsonl", "report.html", "checked.json"}  # which calls write again
-PROCESSES = Path("/proc")
 OWN = "verify.txt"  # made by this very check, after its old version was deleted
-COUNTED = ("rows", "tokens")  # whole numbers among INDEX; the others are text
-INDEX = ("domain", "path", "dtype", "rows", "tokens", "digest")
-ENTRIES = {"shape": "shape", "recipe": "training", "mixture": "mixture"}  # of run.json: prefixes in the fingerprint
-NEEDED = {"files", "state", "shape", "recipe", "mixture", "data", "tokens", "seed"}
-LOSSES = ["step", "tokens", "domain", "loss"]
-Indices = dict[str, pl.DataFrame] | None
+PROCESSES = Path("/proc")
 
 
 def verify(folder: Path) -> Findings:
     """Verify a dataset's folder, or that of one finished run. Errors: it is neither."""
     found = Findings()
     if (folder / "run.json").is_file():
-        home = next((home for home in folder.resolve().parents if (home / "tokens/train.parquet").is_file()), None)
-        if home is None:
-            found.unchecked.append(f"{folder / 'run.json'} lies in no dataset with tokens: what it was trained on.")
-        check_run(folder / "run.json", found, home and read_indices(home, found))
+        check_run(folder / "run.json", found)
         return found
     if not any((folder / name).is_dir() for name in ("tokens", "runs", "laws", "mixtures")):
         raise InputError(f"{folder} is neither a dataset's folder of results nor that of a finished run.")
-    indices = read_indices(folder, found)
-    if indices is not None:
-        check_tokens(folder / "tokenizer.json", indices, found)
-    check_written(folder, found)
-    mixtures = check_mixtures(folder, found)
-    for path in run_reports(folder):
-        # what lies in a state alone may be of another configuration, and of other tokens
-        current = "state" not in path.relative_to(folder).parts
-        trained = mixtures if current and path.parts[-4] == "runs" else None
-        check_run(path, found, indices if current else None, trained)
-    check_gathered(folder, found)
+    check_records(folder, found)
+    for path in sorted([*folder.glob("runs/*/*/run.json"), *folder.glob("reweighting/*/*/run.json")]):
+        check_run(path, found)
     check_observed(folder, found)
     check_laws(folder, found)
+    check_optima(folder, found)
     name_unvouched(folder, found)
     holder = read_progress(folder / ".lock") if found.faults else {}
     if holder.get("host") == socket.gethostname() and (PROCESSES / str(holder.get("process"))).exists():
@@ -82,41 +61,7 @@ def verify(folder: Path) -> Findings:
     return found
 
 
-def run_reports(folder: Path) -> Iterator[Path]:
-    """The run.json of every finished run of a dataset."""
-    for pattern in RUNS:
-        yield from sorted(folder.glob(f"{pattern}/run.json"))
-
-
-def read_indices(folder: Path, found: Findings) -> Indices:
-    """{split: token index} of a dataset; None where it has none, or one is damaged."""
-    indices = {}
-    for split in ("train", "validation"):
-        path = folder / "tokens" / f"{split}.parquet"
-        if not path.is_file():
-            found.lack(f"{path} is not there: the tokens.")
-            return None
-        with found.noting(path):
-            index = read_table(path).select(INDEX)
-            for name, kind in index.schema.items():
-                if kind.is_integer() != (name in COUNTED) or index[name].null_count():
-                    raise InputError(f"{path}: column {name!r} lacks values, or has {kind}: index the tokens again.")
-            indices[split] = index
-    return indices if len(indices) == 2 else None
-
-
-def check_tokens(tokenizer: Path, indices: dict[str, pl.DataFrame], found: Findings) -> None:
-    """Compare the files of tokens with their digests in the indices, ids with the tokenizer."""
-    vocabulary = 2**32  # no id of a file is larger
-    with found.noting(tokenizer):
-        vocabulary = Tokenizer.from_file(str(tokenizer)).get_vocab_size()
-    for index in indices.values():
-        rows = index.filter(pl.col("rows") > 0).drop("domain").rows()
-        checks = {Path(row[0]): partial(check_shard, *row, vocabulary) for row in rows}
-        found.compare(checks, "files of tokens against their digests", tokenizer.parent / "shards")
-
-
-def check_written(folder: Path, found: Findings) -> None:
+def check_records(folder: Path, found: Findings) -> None:
     """Compare each file of a dataset with the digest that its writer noted."""
     noted, absent = [], defaultdict(list)
     for record in sorted((folder / digests.RECORDS).rglob("*.json")):
@@ -140,122 +85,23 @@ def check_written(folder: Path, found: Findings) -> None:
     found.compare(left, "files of results against their digests", folder)
 
 
-def check_mixtures(folder: Path, found: Findings) -> dict[str, Mixture]:
-    """The mixtures of a dataset by name: each sums to one, and its groups' tables hold the same."""
-    mixtures = {}
-    for path in sorted((folder / "mixtures").glob("*.json")):
-        with found.noting(path, "mixtures"):
-            mixtures[path.stem] = Mixture.read(path)
-    for path in sorted((folder / "mixtures" / "groups").glob("*.parquet")):
-        with found.noting(path):
-            table = read_table(path)
-            if not {"mixture", "domain", "proportion"} <= set(table.columns):
-                raise InputError(f"{path} is no table of mixtures: it has the columns {', '.join(table.columns)}.")
-            for (name,), rows in table.group_by("mixture", maintain_order=True):
-                domains, shares = rows["domain"].to_list(), rows["proportion"].to_list()
-                total = sum(shares)
-                found.expect(
-                    abs(total - 1) <= ROUNDING, f"{path}: the proportions of {name} sum to {total:.9g}, not to 1."
-                )
-                found.checked["mixtures of groups"] += 1
-                if name not in mixtures:
-                    continue
-                # of a mixture in stages a table may be of one of them: the law's
-                same = as_mixture(domains, shares).document() in [one.proportions for one in mixtures[name].stages]
-                if not same and is_optimum(name) and (folder / "losses/observed").is_dir():
-                    # the user's run on an earlier optimum, which has moved with the runs added
-                    found.unchecked.append(f"{path}: {name} was run with other proportions than mixtures/{name}.json.")
-                else:
-                    found.expect(same, f"{path}: {name} is not what mixtures/{name}.json holds.")
-    return mixtures
-
-
-def check_run(path: Path, found: Findings, indices: Indices = None, mixtures: dict[str, Mixture] | None = None) -> None:
-    """Check the finished run whose run.json is at `path`: its files, mixture, tokens, steps and
-    configuration. `indices`: the token indices that it was trained on; `mixtures`: the dataset's.
+def check_run(path: Path, found: Findings) -> None:
+    """Compare the files of the finished run whose run.json is at `path`, and their copies in its state,
+    with the digests there.
     """
     with found.noting(path, "finished runs"):
-        report = read_json(path)
-        if missing := NEEDED - report.keys():
+        report, checks = read_json(path), {}
+        if missing := {"files", "state"} - report.keys():
             raise InputError(f"{path} has no entry {min(missing)!r}: it is damaged, or of a version before digests.")
-        state = path.parent if (path.parent / "fingerprint.json").exists() else path.parent / "state" / report["state"]
-        check_files(report, path, state, found)
-        if indices is not None and report["data"]:  # else a command has read files of its own
-            same = tokens_of(indices) == report["data"]
-            found.expect(same, f"{path}: the run was trained on other tokens than the token index lists now.")
-        losses = read_table(artefacts.check(path.with_name("losses.parquet")))
-        for column, given in (("step", report["recipe"]["steps"]), ("tokens", report["tokens"])):
-            end = losses[column].max()
-            found.expect(end == given, f"{path}: its losses end at {column} {end}, but the run has {given}.")
-        trained, name = Mixture.parse(report["mixture"], path), path.parent.name.partition("@")[0]
-        if mixtures is not None and name in mixtures:
-            fault = f"{path}: the run was trained on another mixture than mixtures/{name}.json holds now."
-            found.expect(trained == mixtures[name], fault)
-        elif mixtures is not None:
-            found.lack(f"mixtures/{name}.json is not there: the mixture of {path.parent}.")
-        if not state.is_dir():
-            found.unchecked.append(f"{state} is not there: the fingerprint of its run.")
-            return
-        with found.noting(state / "fingerprint.json", "fingerprints"):
-            check_fingerprint(report, path, state, trained, found)
-
-
-def check_files(report: dict, path: Path, state: Path, found: Findings) -> None:
-    """Compare a run's files with the digests in its run.json, in its state and in the workflow."""
-    checks = {}
-    for name, digest in report["files"].items():
-        if state.is_dir():
-            checks[state / name] = partial(artefacts.check_digest, state / name, digest, path)
-        elif name.startswith("weights/"):  # of an evaluation on the way: it is in the state only
-            found.lack(f"{state / name} is not there.")
-        if not name.startswith("weights/"):
-            checks[path.parent / name] = partial(artefacts.check_digest, path.parent / name, digest, path)
-    found.compare(checks, "files of runs against their digests", path.parent)
-
-
-def check_fingerprint(report: dict, path: Path, state: Path, trained: Mixture, found: Findings) -> None:
-    """Compare a run's fingerprint with its run.json and with the name of its folder."""
-    place = state / "fingerprint.json"
-    fingerprint = read_json(place)
-    key = checkpoints.key_of(fingerprint)
-    fault = f"{place} is that of {key}, but it lies in {state.name} and {path} names {report['state']}."
-    found.expect(key == state.name == report["state"], fault)
-    entries = report | {"mixture": trained.flat()}
-    reported = {f"{prefix}.{key}": value for name, prefix in ENTRIES.items() for key, value in entries[name].items()}
-    reported |= report["data"]
-    prefixes = tuple(f"{name}." for name in (*ENTRIES.values(), "train", "validation"))
-    for name in sorted(reported.keys() | {name for name in fingerprint if name.startswith(prefixes)}):
-        one, other = fingerprint.get(name), reported.get(name)
-        found.expect(one == other, f"{place}: {name} is {one!r}, but {other!r} in {path}.")
-
-
-def check_gathered(folder: Path, found: Findings) -> None:
-    """Compare the tables that laws are fitted to with those of the runs, number by number."""
-    for path in sorted((folder / "losses").glob("*/*.parquet")):
-        with found.noting(path):
-            table = read_table(path)
-            if not {"mixture", "seed", *LOSSES} <= set(table.columns):
-                found.unchecked.append(f"{path} comes from no runs of this dataset: its losses.")
-                continue
-            if "model" not in table.columns:  # which a table of several models has
-                table = table.with_columns(model=pl.lit(path.parent.name))
-            for (model, name, seed), own in table.group_by("model", "mixture", "seed", maintain_order=True):
-                runs = losses_of(folder, model, name, seed)
-                if not runs:
-                    found.lack(f"{path}: no finished run of {name}, seed {seed}, is there: its losses.")
-                    continue
-                own = own.select(LOSSES)  # all losses of a run, or those of its last stages
-                late = pl.col("step") >= own["step"].min()
-                same = any(own.equals(read_table(artefacts.check(run)).select(LOSSES).filter(late)) for run in runs)
-                found.expect(same, f"{path} does not hold the losses of the run of {name}, seed {seed}.")
-                found.checked["runs in the tables of losses"] += 1
-
-
-def losses_of(folder: Path, model: str, name: str, seed: int) -> list[Path]:
-    """Losses of a mixture's finished runs of a seed."""
-    runs = [folder / "runs" / model / name, folder / "runs" / model / f"{name}@{seed}"]
-    reports = [place / "run.json" for place in runs if (place / "run.json").is_file()]
-    return [path.with_name("losses.parquet") for path in reports if read_json(path).get("seed") == seed]
+        state = path.parent / "state" / report["state"]
+        for name, digest in report["files"].items():
+            if state.is_dir():
+                checks[state / name] = partial(artefacts.check_digest, state / name, digest, path)
+            elif name.startswith("weights/"):  # of an evaluation on the way: it is in the state only
+                found.lack(f"{state / name} is not there.")
+            if not name.startswith("weights/"):
+                checks[path.parent / name] = partial(artefacts.check_digest, path.parent / name, digest, path)
+        found.compare(checks, "files of runs against their digests", path.parent)
 
 
 def check_observed(folder: Path, found: Findings) -> None:
@@ -297,15 +143,30 @@ def check_laws(folder: Path, found: Findings) -> None:
             defined = written.shape == again.shape and np.array_equal(np.isnan(written), np.isnan(again))
             gap = np.nanmax(np.abs(written / again - 1)) if defined else np.inf
             fault = f"{path} predicts losses up to {gap:.2g} (relative) away from those of the law fitted again."
-            found.expect(same and gap <= LAW_TOLERANCE, fault)
+            found.expect(same and gap <= TOLERANCE, fault)
             # coefficients of a flat fit may differ where its predictions do not
             entries = ({key: own[key] for key in own if key not in BESIDES} for own in (document, refitted))
             differs = differing(*entries)
             found.expect(differs is None, f"{path}: {differs} is not that of the law fitted again.")
 
 
+def check_optima(folder: Path, found: Findings) -> None:
+    """Find the optimum of every law again: the written mixture must be as good."""
+    for path in sorted((folder / "optima").glob("*.json")):
+        with found.noting(path, "optima found again"):
+            request = read_json(path).get("requested")
+            if request is None:
+                raise InputError(f"{path} does not say what was requested: make it again.")
+            sought = Sought.requested(checked_law(folder / "laws" / request["law"] / "coefficients.json"), request)
+            mixture = Mixture.read(folder / "mixtures" / path.name).flat()
+            shares = np.array([mixture.get(name, 0.0) for name in sought.fitted["domains"]])
+            worse = float(sought.goal.value(shares)) / sought.best().value - 1
+            fault = f"mixtures/{path.name} is {100 * worse:.2g} % worse by its law than the optimum found again."
+            found.expect(worse <= TOLERANCE, fault)
+
+
 def differing(one: object, other: object, place: str = "") -> str | None:
-    """Where two documents first differ, numbers by more than LAW_TOLERANCE; None: nowhere."""
+    """Where two documents first differ, numbers by more than TOLERANCE; None: nowhere."""
     if isinstance(one, dict) and isinstance(other, dict):
         if list(one) != list(other):
             return place or f"a key ({', '.join(sorted(one.keys() ^ other.keys())) or 'their order'})"
@@ -315,7 +176,7 @@ def differing(one: object, other: object, place: str = "") -> str | None:
             return place
         pairs = [(f"{place}/{number}", *both) for number, both in enumerate(zip(one, other, strict=True))]
     elif isinstance(one, float) or (isinstance(other, float) and isinstance(one, int)):
-        near = isinstance(other, int | float) and math.isclose(one, other, rel_tol=LAW_TOLERANCE, abs_tol=1e-12)
+        near = isinstance(other, int | float) and math.isclose(one, other, rel_tol=TOLERANCE, abs_tol=1e-12)
         return None if near else place
     else:
         return None if one == other else place
