@@ -18,6 +18,7 @@ import reuse_runs
 import solve_mixture
 import take_observations
 from bimix.errors import InputError
+from bimix.observations import reuse
 from bimix.observations.observations import read_observations
 from bimix.tables import read_table
 
@@ -273,5 +274,21 @@ def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp
     assert "best of the runs: m1" in said.out
     assert shares_of(read_table(tmp_path / "next.csv"), "round1")["papers"] > 0.02
     solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path / "solved")])
-    page = capsys.readouterr().out
-    assert "m10" in page and "(old)" not in page
+    facts = json.loads((tmp_path / "solved/verdict.json").read_text())
+    assert "m10" in facts["measured"]["mixtures"] and not any("(old)" in name for name in facts["measured"]["mixtures"])
+    assert "left out: m00 (old)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_size_of_a_run_is_shifted_by_its_own_difference_and_no_longer_run_joins(tmp_path) -> None:
+    mixed = pl.DataFrame([("m", "web", 1.0)], ["mixture", "domain", "proportion"], orient="row")
+    columns = ["mixture", "step", "domain", "loss", "parameters"]
+    old = [("m", 100, "web", 3.0, 1e6), ("m", 100, "web", 2.4, 1e7)]
+    losses = pl.DataFrame([("m", 100, "web", 3.0 * 1.03, 1e6)], columns, orient="row")
+    new = reuse.Pair("new", losses, mixed)
+    joined, _, _ = reuse.join(new, [reuse.Pair("old", pl.DataFrame(old, columns, orient="row"), mixed)], {})
+    assert joined.filter(pl.col("source") == "old")["loss"].to_list() == pytest.approx([3.0 * 1.03, 2.4 * 1.03])
+    longer = [*old, ("m", 200, "web", 2.9, 1e6), ("m", 50, "web", 3.3, 1e6)]
+    pair = reuse.Pair("old", pl.DataFrame(longer, columns, orient="row"), mixed)
+    refused("200.*100", reuse.join, new, [pair], {})
+    pair = reuse.Pair("old", pair.losses.filter(pl.col("step") <= 100), mixed)
+    assert any("50" in said for said in reuse.join(new, [pair], {})[2])

@@ -20,8 +20,12 @@ import predict_losses
 import tabulate_laws
 import trace_learning
 from bimix.errors import InputError
+from bimix.judge.comparison import compared
+from bimix.judge.comparison import table as comparison_table
 from bimix.judge.law_scores import complexity
+from bimix.judge.measured import Criterion, measured
 from bimix.laws import fitted as laws
+from bimix.observations import averages
 from bimix.observations.observations import Observations, observations
 from bimix.results import figures
 
@@ -221,3 +225,21 @@ def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_
     drawn = ["--steps", str(tmp_path / "s.svg"), "--proportions", str(tmp_path / "f.svg")]
     plot_fit.main(["--coefficients", str(tmp_path / "law.json"), *tables, *drawn])
     assert "No loss is of a domain that is trained on" in (tmp_path / "f.svg").read_text()
+
+
+def test_figures_of_two_seeds_have_the_numbers_of_the_comparison() -> None:
+    draw, domains = np.random.default_rng(5), ["a", "b", "c"]
+    rows = [
+        (name, seed, step, domain, float(draw.uniform(2, 6)))
+        for name in ("mine", "found")
+        for seed in (1, 2)
+        for step in (10, 20)
+        for domain in domains
+    ]
+    losses = pl.DataFrame(rows, ["mixture", "seed", "step", "domain", "loss"], orient="row")
+    table = comparison_table(compared(measured(losses), Criterion("mine")))
+    row = table.row(by_predicate=pl.col("mixture") == "found", named=True)
+    changes = plot_optimum.measured_changes({"loss_domains": domains}, losses, ("mine", "found"), np.ones(3) / 3)
+    assert changes[""] == pytest.approx(row["difference_percent"], rel=1e-9)
+    ends = averages.over_seeds(losses).filter((pl.col("step") == 20) & (pl.col("mixture") == "found"))["loss"][0]
+    assert ends == pytest.approx(row["average_loss"], rel=1e-9)

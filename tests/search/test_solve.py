@@ -145,6 +145,7 @@ def test_a_rule_by_hand_is_taken_where_no_run_and_no_optimum_is_surely_better(tm
 def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
     tokens, domains = dict.fromkeys(made_laws.DOMAINS, 1e8) | {"code": 1e6}, sorted(made_laws.DOMAINS)
     law, code = {"domains": domains, "loss_domains": domains}, domains.index("code")
+    law["proportions_seen"] = {name: {"max": 1.0} for name in domains}
 
     def rules(weights: dict, run_tokens: float = 1e8, **flags: object) -> Wanted:
         limits = {"lower": None, "upper": None, "prior": None, "max_epochs": None}
@@ -152,10 +153,19 @@ def test_rules_by_hand_read_wanted_domains_within_the_bounds() -> None:
 
     most = json.dumps(dict.fromkeys(domains, 0.5) | {"code": 0.08})
     found = rules({"code": 1}, upper=most).every_rule()
-    assert list(found) == ["uniform", "baseline", "wanted_4", "wanted_4_uniform", "wanted_8", "wanted_8_uniform"]
-    assert found["uniform"][code] == pytest.approx(0.08) and found["wanted_4"][code] == pytest.approx(0.04)
+    assert list(found) == [
+        "uniform_within_bounds",
+        "baseline",
+        "wanted_4",
+        "wanted_4_uniform",
+        "wanted_8",
+        "wanted_8_uniform",
+    ]
+    assert found["uniform_within_bounds"][code] == pytest.approx(0.08) and found["wanted_4"][code] == pytest.approx(
+        0.04
+    )
     assert found["wanted_8_uniform"] == pytest.approx(np.where(np.arange(5) == code, 0.08, 0.23))
-    assert list(rules({}, upper=most).every_rule()) == ["uniform", "baseline"]
+    assert list(rules({}, upper=most).every_rule()) == ["uniform_within_bounds", "baseline"]
     read = [rules({"code": 1}, 1e9, max_epochs=most) for most in (2, None)]
     assert [list(one.every_rule())[:1] for one in read] == [[], ["uniform"]], "no mixture reads all twice at most"
     refused("not valid JSON", rules, {"code": 1}, 1e9, lower="{")
@@ -196,3 +206,59 @@ def test_what_breaks_the_objective_is_no_candidate() -> None:
     assert found.best == "transfer" and "no run and no rule by hand holds" in found.why
     rules = {"uniform": even, "wanted_4": low}
     assert weigh(Believed(posterior, optimum, own, {"m1": even}, rules), runs).best == "wanted_4"
+
+
+def test_one_mixture_under_many_names_is_refused(tmp_path) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=4)
+    one = mixtures.with_columns(proportion=0.2)
+    refused("one mixture", solved, tmp_path, losses, one)
+
+
+def test_a_run_without_a_domain_is_left_out_of_bimix_alone(tmp_path) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=8)
+    without = pl.col("proportion").filter(pl.col("domain") == "code").first().over("mixture")
+    zero, code = pl.col("mixture") == "m02", pl.col("domain") == "code"
+    share = pl.when(zero & code).then(0.0).when(zero).then(pl.col("proportion") / (1 - without))
+    mixtures = mixtures.with_columns(share.otherwise("proportion").alias("proportion"))
+    _, said = solved(tmp_path, losses, mixtures, "--laws", "bimix")
+    facts = json.loads((tmp_path / "out/verdict.json").read_text())
+    assert facts["law"]["runs"] == 7 and "proportion 0 of a domain: m02" in said
+
+
+def test_a_size_far_away_is_named_and_its_level_has_no_interval(tmp_path) -> None:
+    small, mixtures = made_laws.tables(made_laws.law(1), 1, runs=8)
+    small = small.filter(pl.col("step") == made_laws.STEPS[-1]).with_columns(tokens=1e9)
+    sizes = [small.with_columns(pl.col("loss") * times, parameters=size) for size, times in ((1e6, 1.0), (1e7, 0.9))]
+    _, said = solved(
+        tmp_path, pl.concat(sizes), mixtures, "--parameters", "1e11", "--run-tokens", "1e12", "--laws", "transfer"
+    )
+    facts = json.loads((tmp_path / "out/verdict.json").read_text())
+    assert "Sizes" in said and (facts["optimum"]["predicted"]["low"], facts["optimum"]["predicted"]["high"]) == (
+        None,
+        None,
+    )
+
+
+def test_runs_outside_the_bounds_are_marked_and_the_lowest_is_named(tmp_path) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=8)
+    _, said = solved(tmp_path, losses, mixtures, "--upper", '{"code": 0.1}', "--laws", "bimix")
+    facts = json.loads((tmp_path / "out/verdict.json").read_text())
+    ends = {
+        name: row["average_loss"] for name, row in facts["measured"]["mixtures"].items() if name in facts["left_out"]
+    }
+    lowest = min(ends, key=ends.get)
+    assert f"outside the bounds {len(ends)}, of which {lowest} ends lowest" in said
+
+
+def test_rules_are_of_trained_domains_and_called_by_what_they_are() -> None:
+    law = {"domains": ["a", "b", "c"], "loss_domains": ["a", "b"]}
+    law["proportions_seen"] = {"a": {"max": 0.5}, "b": {"max": 0.5}, "c": {"max": 0.0}}
+    options = SimpleNamespace(lower=None, upper=None, max_epochs=None, prior=None)
+    rules = Wanted.of(options, law, {}, None, None).every_rule()
+    assert rules["uniform"] == pytest.approx([0.5, 0.5, 0])
+    options.upper = '{"a": 0.3}'
+    rules = Wanted.of(options, law, {}, None, None).every_rule()
+    assert "uniform" not in rules and rules["uniform_within_bounds"][0] == pytest.approx(0.3)
+    options.upper, tokens = None, {"a": 1e8, "b": 1e9, "c": 1e9}
+    read = Wanted.of(options, law, {"a": 1}, tokens, 1e9).mixtures([16])
+    assert "wanted_8" in read and "wanted_16" not in read, "80 % of the run at most"

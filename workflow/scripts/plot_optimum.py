@@ -14,11 +14,12 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
+from bimix.judge.comparison import column_levels, percent
 from bimix.judge.evidence import NEAR
-from bimix.judge.measured import evaluated
+from bimix.judge.measured import Criterion, evaluated, measured
+from bimix.judge.noise import levels
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import farthest, read_proportions
-from bimix.observations.observations import mean_over_seeds
 from bimix.observations.tables import by_mixture
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import average, target_weights
@@ -57,7 +58,6 @@ def main(argv: list[str] | None = None) -> None:
     losses, runs = read_table(options.compared_losses), by_mixture(read_table(options.compared_mixtures))
     if options.compared_model == options.model and evaluated(losses, step):
         losses = losses.filter(pl.col("step") <= step)
-    losses = mean_over_seeds(losses)
     model = f", {figures.short(options.compared_model)}" if options.compared_model else ""
     found[f"measured{model}, step {losses['step'].max():,}"] = measured_changes(
         law,
@@ -138,10 +138,23 @@ def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, floa
 
 def measured_changes(law: dict, losses: pl.DataFrame, names: tuple[str, ...], target: np.ndarray) -> dict[str, float]:
     """`changes` of the last losses from the first to the second of names, if both are there."""
-    ends = losses.filter(pl.col("step") == losses["step"].max()).select("mixture", "domain", "loss")
-    last = {(name, domain): loss for name, domain, loss in ends.iter_rows()}
-    found = np.array([[last.get((name, domain), np.nan) for domain in law["loss_domains"]] for name in names[:2]])
-    return {} if len(found) < 2 or np.isnan(found[:, target > 0]).any() else changes(law, found, target)
+    weights = dict(zip(law["loss_domains"], target.tolist(), strict=True))
+    ends = losses.filter((pl.col("step") == losses["step"].max()) & pl.col("domain").is_in(law["loss_domains"]))
+    lacking = {name for name, one in weights.items() if one > 0} - set(ends["domain"])
+    if len(names) < 2 or lacking or not set(names[:2]) <= set(ends["mixture"]):
+        return {}
+    runs = measured(ends)
+    criterion = Criterion(names[0], weights={name: weights[name] for name in runs.names})
+    averages = criterion.averages(runs)[:, :, -1]
+    there = np.isfinite(averages).any(axis=1)
+    before, after = (runs.mixtures.index(name) for name in names[:2])
+    if not there[[before, after]].all():
+        return {}
+    means = np.full(len(there), np.nan)
+    means[there] = levels(averages[there])[0]  # as the summary has them
+    found = dict(zip(runs.names, column_levels(runs)[[before, after]].T, strict=True)) | {"": means[[before, after]]}
+    changed = {name: percent(own[1] - own[0]) for name, own in found.items()}
+    return {name: changed[name] for name in [*law["loss_domains"], ""] if np.isfinite(changed.get(name, np.nan))}
 
 
 def gain_interval(table: pl.DataFrame, baseline: str) -> list[float]:

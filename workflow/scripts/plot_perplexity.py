@@ -13,9 +13,8 @@ from matplotlib.figure import Figure
 
 from bimix.errors import run
 from bimix.judge.measured import one_size
-from bimix.observations.averages import add_weights, average_loss, average_losses, of_losses
+from bimix.observations.averages import add_weights, average_loss, of_losses, over_seeds
 from bimix.observations.metrics import losses_only
-from bimix.observations.observations import mean_over_seeds
 from bimix.results import figures
 from bimix.tables import read_table
 
@@ -36,7 +35,7 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
     it the difference to the reference's, where there is one. Mixtures with the very same losses
     share a line and its name.
     """
-    averages = average_losses(figures.together([mean_over_seeds(table) for table in losses]), weights)
+    averages = figures.together([over_seeds(table, weights) for table in losses])
     ranges = spreads(losses, weights)
     last = averages.group_by("mixture", maintain_order=True).last().sort("loss")
     order = last["mixture"].to_list()

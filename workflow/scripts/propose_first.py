@@ -74,7 +74,8 @@ def rules(options, domains: tuple[str, ...], tokens: dict, bounds: tuple) -> dic
     by_rule = Wanted(domains, amounts, options.run_tokens, wanted, bounds, amounts).every_rule(
         EPOCHS, options.max_epochs
     )
-    return {"baseline": by_rule.pop("baseline"), **by_rule}
+    first = next(name for name in by_rule if name.startswith("baseline"))
+    return {first: by_rule.pop(first), **by_rule}
 
 
 def of_table(path: Path | None, domains: tuple[str, ...]) -> tuple[tuple[str, ...], np.ndarray]:

@@ -34,6 +34,7 @@ from bimix.results.explore import DRAWN, beside
 from bimix.results.explore import page as explore_page
 from bimix.results.headline import Headline, headline, reasons, title
 from bimix.results.layout import WIDTH, paragraph, table
+from bimix.results.summary import bound
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
 from bimix.transfer.run import size_read
@@ -106,6 +107,8 @@ def heading(options: argparse.Namespace, found: Answer) -> Headline:
         roles=found.roles,
         searched=found.searched,
         moved=sections.moved(found.called, found.ran, found.shares),
+        sizes=sections.size_sentence(law, "runs", "a model"),
+        bound=bound(sought.objective, law, "a model"),
         places={verdict.best: str(options.out / "mixture.json")},
         weighed=weighed(found.law, found.criterion.weights),
         epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),

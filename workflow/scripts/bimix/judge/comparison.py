@@ -99,7 +99,10 @@ def compared(runs: Runs, criterion: Criterion, known: Known | None = None, outsi
     """
     if criterion.reference not in runs.mixtures:
         names = ", ".join(runs.mixtures)
-        raise InputError(f"{criterion.reference!r}, the reference, has no losses at step {runs.step}: {names} have.")
+        size = "" if runs.parameters is None else f" of {runs.parameters:.3g} parameters"
+        raise InputError(
+            f"{criterion.reference!r}, the reference, has no losses at step {runs.step}{size}: {names} have."
+        )
     needed = criterion.target(runs.columns) > 0
     if criterion.kind == "no_worse_than":
         needed |= [not column.metric for column in runs.columns]
@@ -184,7 +187,11 @@ def table(
                 "high_percent": interval and interval[1],
                 "significant": None if n == base else comparison.significant(name, judged.reference),
                 "ties_with_best": comparison.ties(name),
-                "broken": said_broken(comparison.broken[n]) if judged.kind == "no_worse_than" else None,
+                "broken": "outside the bounds"
+                if name in comparison.outside
+                else said_broken(comparison.broken[n])
+                if judged.kind == "no_worse_than"
+                else None,
                 "domains_better": int((ends[n] < ends[base])[losses].sum()),
                 "domains": int(losses.sum()),
                 "worst_domain": runs.columns[worst].name,

@@ -21,7 +21,7 @@ from bimix.mixtures.mixture import farthest
 from bimix.mixtures.names import EQUAL, SEARCHED, TOKEN_SHARES, observed_rank
 from bimix.optimum.flags import limits_of
 from bimix.tables import read_table
-from bimix.transfer.run import size_read
+from bimix.transfer.run import far_apart, size_read
 
 NEAR = 1e-3  # proportions that differ by less are one mixture: tables are often rounded
 ROLES = {"token shares": TOKEN_SHARES, "equal shares": EQUAL}
@@ -194,6 +194,10 @@ def promise(
     if not best or best[0]["estimate"] is None:
         return None
     (own,) = best
+    if (size := size_read(law)) is not None and far_apart(
+        law["coefficients"], size
+    ):  # the level is not known there to any such precision
+        spans, own = spans.with_columns(low=None, high=None), own | {"low": None, "high": None}
     if criterion.kind == "minimax":  # the reference's worst ratio to itself is 1
         ends = (own["high"], own["low"])
         gain = (1 - own["estimate"], *(None if end is None else 1 - end for end in ends))

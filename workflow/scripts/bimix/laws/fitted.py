@@ -11,12 +11,14 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
+from bimix.observations.tables import few
 from bimix.transfer.law import by_runs
 from bimix.transfer.run import far_apart, reversed_order
 from bimix.transfer.unseen import basis, unseen
 
 # Beyond so many times the last fitted step, a curve over steps is a guess; then it is refused.
 FAR_AHEAD, TOO_FAR = 10, 100
+SAME_SHARES = 1e-6  # mixtures whose proportions differ by less are one
 FEW_MIXTURES = 3  # fewer cannot be cross-validated
 SURE = 2.0  # standard deviations of a rank correlation that is not from chance
 
@@ -30,8 +32,8 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
     entry = LAWS[law]
     if weights is None and observed.runs is not None:
         weights = observed.runs.astype(float)  # the variance of a mean falls with the runs behind it
-    used = len(observed.mixtures) if weights is None else int(np.count_nonzero(weights))
-    if used < 2:
+    used = observed.proportions if weights is None else observed.proportions[np.asarray(weights) > 0]
+    if np.ptp(used, axis=0).max() < SAME_SHARES:  # also under several names
         raise InputError(f"only one mixture ({observed.mixtures[0]!r}) was observed: a mixing law needs two or more.")
     if observed.parameters is not None and not entry.over_sizes:
         raise InputError(
@@ -70,6 +72,18 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
         "coefficients_fitted": entry.code.count(coefficients),
     }
     return fitted | {"warnings": [*_warnings(fitted), *_rising(fitted, observed)]}
+
+
+def defined(law: str, observed: Observations) -> tuple[Observations, str]:
+    """The runs at which a law is defined, and a remark on the others: bimix has no loss at proportion 0
+    of a domain that it is of. All, where too few would be left or a domain is in no run.
+    """
+    own = [observed.domains.index(name) for name in observed.loss_domains if name in observed.domains]
+    rows = np.flatnonzero((observed.proportions[:, own] > 0).all(axis=1))
+    if law != "bimix" or not FEW_MIXTURES <= len(rows) < len(observed.mixtures):
+        return observed, ""
+    out = [name for n, name in enumerate(observed.mixtures) if n not in rows]
+    return observed.take(rows), f"bimix is fitted without runs that have proportion 0 of a domain: {few(out)}."
 
 
 def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:

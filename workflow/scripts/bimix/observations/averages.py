@@ -64,3 +64,13 @@ def average_losses(losses: pl.DataFrame, weights: Mapping[str, float] | None = N
     order = {name: position for position, name in enumerate(table["mixture"].unique(maintain_order=True))}
     position = pl.col("mixture").replace_strict(order, return_dtype=pl.Int64)
     return table.sort(position, "step").select("mixture", "step", "loss")
+
+
+def over_seeds(losses: pl.DataFrame, weights: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """`average_losses` of each seed, and their geometric mean by mixture and step, as noise is of logs."""
+    if "seed" not in losses.columns:
+        return average_losses(losses, weights)
+    table = pl.concat([average_losses(own, weights) for own in losses.partition_by("seed", maintain_order=True)])
+    order = losses["mixture"].cast(pl.String).unique(maintain_order=True).to_list()
+    table = table.group_by("mixture", "step", maintain_order=True).agg(pl.col("loss").log().mean().exp())
+    return table.sort(pl.col("mixture").cast(pl.Enum(order)), "step", maintain_order=True)

@@ -19,7 +19,7 @@ import polars as pl
 from bimix.digests import check, digest_file
 from bimix.errors import InputError
 from bimix.names import shown, unknown
-from bimix.observations.tables import ROW, by_mixture, read_losses, read_mixtures
+from bimix.observations.tables import ROW, by_mixture, few, read_losses, read_mixtures, run_key
 from bimix.tables import parsed_json, read_json, read_table
 
 ALIKE = 1e-4  # total variation of mixtures that are the same but for rounding
@@ -235,7 +235,19 @@ def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
         said.append(f"{pair.name}: the text of {', '.join(refiltered)} has changed: its runs count as on the new one.")
     if ("parameters" in first.losses.columns) != ("parameters" in losses.columns):
         raise InputError(f"{pair.name}: one of the tables of losses has a column parameters, and the other has not.")
-    losses = losses.filter(pl.col("step").is_in(first.losses["step"].unique().to_list()))
+    last = first.losses["step"].max()
+    longer = losses.group_by(run_key(losses, "seed"), maintain_order=True).agg(pl.col("step").max())
+    longer = longer.filter(pl.col("step") > last)
+    if longer.height and (losses["step"] == last).any():
+        raise InputError(
+            f"{pair.name}: {longer.height} of its runs go on to step {longer['step'].max():,}, those of {first.name} end at"
+            f" {last:,} ({few(longer['mixture'].unique(maintain_order=True))}): where a learning rate decays, their losses at"
+            " that step are not those of runs that end there. Join runs of one length, or take the rows after it out."
+        )
+    steps = set(losses["step"].unique()) - set(first.losses["step"].unique())
+    losses = losses.filter(~pl.col("step").is_in(list(steps)))
+    if steps and losses.height:
+        said.append(f"{pair.name}: the losses at steps {few(sorted(steps))} are left out: {first.name} has none there.")
     known = set(first.losses["domain"].unique())
     lacking = sorted(set(losses["domain"].unique()) - known)
     losses = losses.filter(pl.col("domain").is_in(list(known)))
@@ -271,15 +283,20 @@ def _shifts(first: Pair, pair: Pair) -> tuple[dict[str, float], int]:
         if sum(abs(own.get(one, 0) - old.get(one, 0)) for one in {*own, *old}) <= 2 * ALIKE
     }
 
+    key = [*run_key(first.losses), "step", "domain"]  # seeds are averaged
+
     def logs(pair: Pair) -> pl.DataFrame:
-        return pair.losses.group_by("mixture", "step", "domain").agg(pl.col("loss").cast(pl.Float64).log().mean())
+        typed = pair.losses.with_columns(
+            pl.col(name for name in ("loss", "parameters") if name in pair.losses.columns).cast(pl.Float64)
+        )
+        return typed.group_by(key).agg(pl.col("loss").log().mean())
 
     both = (
         logs(pair)
         .with_columns(pl.col("mixture").replace_strict(same, default=None, return_dtype=pl.String))
         .drop_nulls("mixture")
     )
-    both = both.join(logs(first), on=["mixture", "step", "domain"], suffix="_new")
+    both = both.join(logs(first), on=key, suffix="_new")
     if not both.height:
         return {}, 0
     count = both["mixture"].n_unique()

@@ -127,24 +127,29 @@ def compared(judged: Comparison, model: str) -> list[str]:
     shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
     found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
     minimax, curves = judged.criterion.kind == "minimax", len(judged.runs.steps) > 1
+    outside = [name for name in order if name in judged.outside]
+    marked = bool(outside) or judged.criterion.kind == "no_worse_than"
     rows = []
     for name in shown:
         row = found[name]
         star = "*" if row["significant"] else "" if name == reference or row["significant"] is not None else "?"
         cells = [cut(name, NAME), f"{row['worst_ratio' if minimax else 'average_loss']:.4f}"]
         cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
-        cells += ["yes" if row["broken"] else "-"] if judged.criterion.kind == "no_worse_than" else []
+        cells += ["bounds" if name in judged.outside else "yes" if row["broken"] else "-"] if marked else []
         cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
         if curves:
             cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
             cells += ["-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"]
         rows.append(cells)
-    broken = ["broken"] if judged.criterion.kind == "no_worse_than" else []
+    broken = ["broken"] if marked else []
     header = ["mixture", "worst ratio" if minimax else "average", f"% vs {cut(reference, 12)}", *broken]
     header += ["worst domain", *(["steps to match", "ratio"] if curves else [])]
     lines = table(header, rows, ragged=(0, 3 + len(broken)))
     left = len(order) - len(shown)
     notes = [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
+    if outside:
+        lowest = min(outside, key=judged.value)
+        notes.append(f"outside the bounds {len(outside)}, of which {lowest} ends lowest, at {judged.value(lowest):.4f}")
     notes += ["* significant"] if any("*" in row[2] for row in rows) else []
     notes += ["? the noise of a run is not known"] if judged.noise is None else []
     notes += [f"steps to match the final average of {reference}, and their ratio to its steps"] if curves else []

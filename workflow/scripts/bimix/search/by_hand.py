@@ -15,6 +15,7 @@ from bimix.optimum.bounds import feasible_bounds
 from bimix.optimum.flags import limits_of
 
 RULES = {"reference": "", "uniform": "_uniform", "kin": "_kin"}  # of the rest, and how names end
+CAPPED = 1e-6  # a rule that bounds move by more is another mixture than its name says
 EPOCHS = (4, 8)  # of the wanted domains
 
 
@@ -36,7 +37,8 @@ class Wanted:
 
     `tokens` (m,) there are, 0 where not known; `run_tokens` of the run, None: not known; `own`
     (m,) whether a domain is wanted; `bounds`: lower and upper, each (m,), None: they leave no
-    mixture; `reference` (m,), whose shares the rest has by the plain rule; `prior`: the table of
+    mixture; `reference` (m,), whose shares the rest has by the plain rule; `trained` (m,) whether some
+    run trains on a domain, None: on all; `prior`: the table of
     cross-entropies, of the rule kin.
     """
 
@@ -47,6 +49,7 @@ class Wanted:
     bounds: tuple[np.ndarray, np.ndarray] | None
     reference: np.ndarray
     prior: Path | None = None
+    trained: np.ndarray | None = None
 
     @classmethod
     def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
@@ -61,10 +64,11 @@ class Wanted:
         def by_domain(numbers: Mapping[str, float]) -> np.ndarray:
             return np.array([float(numbers.get(name, 0.0)) for name in domains])
 
+        trained = by_domain({name: law["proportions_seen"].get(name, {"max": 1})["max"] for name in domains}) > 0
         own = wanted_domains(weights, domains, law["loss_domains"])
         rest, amounts = vars(options).get("rest"), by_domain(tokens or {})
         reference = by_domain(read_proportions(rest)) if rest else amounts
-        return cls(tuple(domains), amounts, run_tokens, own, bounds, reference, options.prior)
+        return cls(tuple(domains), amounts, run_tokens, own, bounds, reference, options.prior, trained)
 
     @property
     def ruled(self) -> bool:
@@ -94,9 +98,11 @@ class Wanted:
         for often in epochs:
             for ending, rest in rests.items():
                 try:
-                    found[f"wanted_{often:g}{ending}"] = self._mixed(often, rest)
+                    own = self._mixed(often, rest)
                 except InputError:  # the bounds leave no such mixture
                     continue
+                # called by what it reads, which bounds may make less
+                found.setdefault(f"wanted_{min(often, round(self.read(own[None])[0], 2)):g}{ending}", own)
         return found
 
     def every_rule(self, epochs: Iterable[float] = EPOCHS, most: float | None = None) -> dict[str, np.ndarray]:
@@ -106,12 +112,17 @@ class Wanted:
         """
         if self.bounds is None:
             return {}
-        plain, (low, high) = {"uniform": np.ones(len(self.domains))}, self.bounds
+        plain, (low, high) = (
+            {"uniform": np.ones(len(self.domains)) if self.trained is None else 1.0 * self.trained},
+            self.bounds,
+        )
         if self.tokens.all():
             plain["baseline"] = self.tokens
-        found = {
-            name: within(np.maximum(one / one.sum() - low, 0.0)[None], low, high)[0] for name, one in plain.items()
-        }
+        found = {}
+        for name, one in plain.items():
+            shares = one / one.sum()
+            held = within(np.maximum(shares - low, 0.0)[None], low, high)[0]
+            found[name if np.abs(held - shares).max() < CAPPED else f"{name}_within_bounds"] = held
         return found | (self.mixtures(allowed(epochs, most)) if self.ruled else {})
 
     def read(self, shares: np.ndarray) -> np.ndarray:

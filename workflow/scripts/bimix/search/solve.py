@@ -23,7 +23,7 @@ from bimix.judge.evidence import (
 )
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
-from bimix.laws.fitted import fit
+from bimix.laws.fitted import defined, fit
 from bimix.mixtures.names import SEARCHED
 from bimix.observations.chosen import Chosen
 from bimix.observations.observations import Observations
@@ -43,6 +43,7 @@ LEVEL = 0.9  # of intervals
 class Solved:
     """A law fitted to the runs and read at the requested run, and its optimum (m,)."""
 
+    observed: Observations  # that it was fitted to
     sought: Sought
     optimum: np.ndarray
     errors: LeftOut
@@ -57,7 +58,10 @@ def solved(
     law: str, asked: argparse.Namespace, judging: Criterion, observed: Observations, before: Mapping[str, float]
 ) -> Solved:
     """A law with its optimum, errors and promise; `before` is the reference {domain: share}."""
-    sought = Sought.of(asked, fit(law, observed), asked.step)
+    observed, remark = defined(law, observed)
+    fitted = fit(law, observed)
+    fitted["warnings"] += [remark] if remark else []
+    sought = Sought.of(asked, fitted, asked.step)
     fitted = sought.fitted
     errors = left_out(fitted, observed, sought.step, ahead=True)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
@@ -65,7 +69,7 @@ def solved(
     relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
     scores = {"left_out_mre": dict(zip(fitted["loss_domains"], relative, strict=True))}
     promised = promise(fitted, law, "observed", spans, scores, judging)
-    return Solved(sought, sought.shares(), errors, spans, promised)
+    return Solved(observed, sought, sought.shares(), errors, spans, promised)
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,12 @@ def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observat
     arrays = {name: np.array(list(own.values())) for name, own in shares.items()}
     hand, believed = with_rules(arrays, wanted.every_rule(options.hand or EPOCHS, options.max_epochs)), None
     if first.promise is not None:
-        noise, trained = noise_between(losses, judging), whole(sought.goal, once(observed))
+        noise, trained = noise_between(losses, judging), whole(sought.goal, once(first.observed))
         limits = (sought.lower, sought.upper, noise and noise.deviation)
         posterior = Posterior(sought.goal, sought.fitted, trained, *limits, first.errors)
-        believed = Believed(posterior, first.optimum, first.promise, arrays, hand)
+        fitted = {called.get(name, name) for name in first.observed.mixtures}
+        known = {name: one for name, one in arrays.items() if name in fitted}
+        believed = Believed(posterior, first.optimum, first.promise, known, hand)
     known = optima | {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in hand.items()} | shares
     roles = roles_of(known, sought.pools or {})
     ranks = ranks_of(shares, roles)
