@@ -107,7 +107,7 @@ def test_one_list_of_rules_by_hand_is_behind_summary_solve_explore_and_search(tm
         return {name: one for name, one in found.items() if name.startswith(("wanted", "uniform", "baseline"))}
 
     rules = buttons(tmp_path / "explore.html")
-    assert sorted(rules) == ["baseline", "uniform", "wanted_4", "wanted_4_kin", "wanted_4_uniform"]
+    assert sorted(rules) == ["baseline", "uniform_within_bounds", "wanted_4", "wanted_4_kin", "wanted_4_uniform"]
     solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path), *asked, "--prior", str(nats)])
     assert buttons(tmp_path / "explore.html") == {name: pytest.approx(one) for name, one in rules.items()}
     law = ["--coefficients", f"{tmp_path}/law.json", "--runs", f"{tmp_path}/mixtures.csv", "--prior", str(nats)]
