@@ -79,7 +79,7 @@ rule embed_documents:
     params:
         domains=setting("domains"),
         documents=setting("vectors/documents"),
-        version=planned(lambda dataset: vectors_version(dataset, workflow.is_main_process and runs_jobs())),
+        version=planned(lambda dataset: vectors_version(dataset, PLANS and runs_jobs())),
     shell:
         RUN + r"""embed_documents.py \
             --model {input.model:q} \
