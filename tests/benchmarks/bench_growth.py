@@ -5,11 +5,12 @@ resources/observations/{proof,proof2}: tiny.csv, larger.csv and the larger run's
 
     python tests/benchmarks/bench_growth.py
 
-An effect is the log of a domain's last loss over the reference's, of the same model and seed. The
-growth is the slope through zero of the larger model's effects (4 x 128) on the proxies' (2 x 64),
-whose pools are matched, over mixtures and domains; +- is a jackknife over mixtures. Then what a
-growth fitted to one proof, alone and with a term of harm c x^2 / (1 + x), x readings beyond the
-first, leaves of the other's effects on domains that are read more than three times.
+An effect is the log of a domain's last loss over the reference's, of the same model, without the
+effects of seeds, which are the same for all mixtures. The growth is the slope through zero of the
+larger model's effects (4 x 128) on the proxies' (2 x 64), whose pools are matched, over mixtures
+and domains; +- is a jackknife over mixtures. Then what a growth fitted to one proof, alone and with
+a term of harm c x^2 / (1 + x), x readings beyond the first, leaves of the other's effects on
+domains that are read more than three times.
 """
 
 from itertools import pairwise
@@ -18,6 +19,7 @@ import bench
 import numpy as np
 import polars as pl
 
+from bimix.judge.noise import levels
 from bimix.tables import read_table
 
 REFERENCE = "published_baseline"
@@ -25,20 +27,26 @@ READINGS = (0, 1, 3, 6, np.inf)
 
 
 def effects(folder) -> pl.DataFrame:
-    """mixture, domain, readings, and the effects at both models, means over the seeds of each."""
+    """mixture, domain, readings, and the effects at both models by all seeds."""
     joined = None
     for model in ("tiny", "larger"):
         table = read_table(folder / f"{model}.csv")
         table = table.filter(pl.col("step") == pl.col("step").max().over("mixture"))
-        base = table.filter(mixture=REFERENCE).select("seed", "domain", base="loss")
-        log = (pl.col("loss") / pl.col("base")).log().mean().alias(model)
-        own = table.join(base, on=["seed", "domain"]).group_by("mixture", "domain").agg(log)
+        own = pl.concat([without_seeds(rows, model) for rows in table.partition_by("domain")])
         joined = own if joined is None else joined.join(own, on=["mixture", "domain"])
     pools = read_table(folder / "larger_pools.csv").rename({"tokens": "own"})
     length = read_table(folder / "larger.csv")["tokens"].max()
     shares = read_table(folder / "larger_mixtures.csv").join(pools, on="domain")
     readings = shares.select("mixture", "domain", readings=pl.col("proportion") * length / pl.col("own"))
     return joined.join(readings, on=["mixture", "domain"]).filter(pl.col("mixture") != REFERENCE)
+
+
+def without_seeds(rows: pl.DataFrame, model: str) -> pl.DataFrame:
+    """mixture, domain, and the effect on one domain's loss as the column `model`."""
+    wide = rows.pivot("seed", index="mixture", values="loss")
+    level = levels(wide.drop("mixture").to_numpy())[0]
+    own = wide.select("mixture", pl.lit(rows["domain"][0]).alias("domain"), pl.Series(model, level))
+    return own.with_columns(pl.col(model) - own.filter(mixture=REFERENCE)[model].item())
 
 
 def growth(table: pl.DataFrame) -> tuple[float, float]:

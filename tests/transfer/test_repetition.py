@@ -16,11 +16,13 @@ import fit_law
 import optimize_mixture
 import predict_losses
 from bimix.laws import fitted as laws
+from bimix.laws.transfer import own_domains
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.optimum import optimum
 from bimix.transfer import law, repetition
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "repetition"
+KEPT = Path(__file__).parents[2] / "resources" / "observations"
 DOMAINS = ("a", "b", "c", "d")
 
 
@@ -84,6 +86,33 @@ def test_a_known_law_of_repeated_runs_is_recovered_and_predicts_more_epochs(tmp_
     assert errors["read"] < 0.02 and errors["read"] < 0.4 * errors["ignored"]
 
 
+def test_matched_runs_asked_at_a_larger_matched_run_have_the_same_harm():
+    """All fitted runs have the same pools: no run says what larger pools change."""
+    draw, shares, pools = np.random.default_rng(0), mixtures(1, 24, 4), np.array([2e7, 1e8, 5e7, np.inf])
+    losses = of_repeats(shares, 1e9, pools[None], FORM) * np.exp(0.001 * draw.standard_normal((24, 4)))
+    runs = [f"m{n}" for n in range(24)]
+    observed = Observations(tuple(runs), DOMAINS, np.array([1]), DOMAINS, shares, losses[:, None])
+    observed = replace(observed, tokens=np.full(24, 1e9), pools=np.tile(pools, (24, 1)))
+    fitted = json.loads(json.dumps(laws.fit("transfer", observed)))
+    form = fitted["coefficients"]["a"]["repetition"]
+    assert form["P"] > 1e-3 and form["pools"] == dict(zip(DOMAINS[:3], pools[:3], strict=True))
+    found = []
+    for grown in (1, 3.27):
+        at = laws.at_run(fitted, tokens=grown * 1e9, pools=dict(zip(DOMAINS, grown * pools, strict=True)))
+        found.append(laws.predict(at, shares, [1])[:, 0])
+    assert np.allclose(*found, rtol=1e-12) and np.allclose(found[0], losses, rtol=0.02)
+    # runs on other pools say it
+    observed.pools[0] /= 2
+    assert law.repeated(observed, np.arange(4), None).pools is None
+
+
+@pytest.mark.parametrize("proof", ["proof", "proof2"])
+def test_priors_hold_where_the_law_misses_by_more_than_noise(proof):
+    observed = read_observations(KEPT / proof / "tiny.csv", KEPT / proof / "tiny_mixtures.csv")
+    form = law.repeated(observed, own_domains(observed), observed.runs.astype(float))
+    assert 8 < form.R < 40 and 1 < form.mu < 2.5 and 0.2 < form.kappa < 1
+
+
 def of_many(m, d, n, groups):
     """Arguments of `repetition.fit`: made runs of m domains, losses of d, one foreign."""
     draw = np.random.default_rng(m)
@@ -99,7 +128,8 @@ def of_many(m, d, n, groups):
     return shares, losses, own, group, tokens, pools, 1e8, weights
 
 
-def test_the_numbers_are_those_of_one_dense_system_and_the_memory_is_that_of_a_domain_each():
+def test_the_numbers_are_those_of_one_dense_system_and_the_memory_is_that_of_a_domain_each(monkeypatch):
+    monkeypatch.setattr(repetition, "FITS", 1)
     form = repetition.fit(*of_many(6, 4, 30, 3))
     # by the normal equations of all numbers at once, as they were solved before
     dense = [31.0916909033, 0.0316402003024, 1.32520458969, 0.517781128833]

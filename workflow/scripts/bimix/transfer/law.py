@@ -36,7 +36,10 @@ def repeated(observed: Observations, own: np.ndarray, weights: np.ndarray | None
     form = repetition.fit(
         observed.proportions, observed.last(), own, group, observed.tokens, observed.pools, scale, base
     )
-    return form and replace(form, scale=middle)
+    first = dict(zip(observed.domains, observed.pools[0].tolist(), strict=True))
+    same = middle is not None and (observed.pools == observed.pools[0]).all()
+    pools = {name: pool for name, pool in first.items() if np.isfinite(pool)} if same else None
+    return form and replace(form, scale=middle, pools=pools)
 
 
 def as_counted(observed: Observations, own: np.ndarray, form: repetition.Repetition) -> Observations:

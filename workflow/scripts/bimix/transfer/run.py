@@ -163,6 +163,10 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
     names = [values.get("own", name) for name, values in table]
     own = np.array([domains.index(name) if name in domains else -1 for name in names])
     scale = form.scale or run["parameters"] or 1.0
+    if form.pools:
+        fitted = np.array([form.pools.get(name, np.inf) for name in domains])
+        both = np.isfinite(pools) & np.isfinite(fitted)
+        scale *= np.exp(np.log(pools[both] / fitted[both]).mean()) if both.any() else 1.0
     harms = np.array([values.get("repetition", {"P": 0.0})["P"] for _, values in table])
     return Run(
         level=np.array([values["run"]["level"] for _, values in table]),

@@ -75,7 +75,9 @@ const Laws = (() => {
       const own = c.own ?? name;
       const again = mixture[own] * per(own) - 1;
       if (law.domains.includes(own) && c.repetition?.P && again > 0) {
-        const scale = form.scale || run.parameters || 1;
+        const both = law.domains.filter(one => isFinite(form.pools?.[one]) && isFinite(run.pools[one]));
+        const grown = total(both, one => Math.log(run.pools[one] / form.pools[one])) / (both.length || 1);
+        const scale = (form.scale || run.parameters || 1) * Math.exp(grown);
         const height = c.repetition.P * (scale / run.pools[own]) ** form.kappa;
         harm = height * mixture[own] ** form.mu * (again * again / (1 + again));
       }
