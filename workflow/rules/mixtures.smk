@@ -84,9 +84,7 @@ rule mix_given:
         "../../envs/analysis.yaml"
     params:
         domains=setting("domains"),
-        version=planned(
-            lambda dataset, own: file_version(dataset, inputs.given_mixture(dataset, own)) or dataset.block["domains"]
-        ),
+        version=planned(lambda dataset, own: file_version(dataset, inputs.own_mixture(dataset, own)) or []),
     shell:
         RUN + r"""mix_given.py \
             --mixture {input.mixture:q} \

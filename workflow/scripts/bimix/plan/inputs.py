@@ -219,7 +219,12 @@ def given_mixture(dataset: Dataset, own: str) -> str:
     """A mixture's file: the user's own, or the output of a reweighting."""
     if dataset.source(own).rank == REWEIGHTED:
         return f"{dataset.folder}/reweighting/{dataset.block['reweighting']['model']}/{own}/mixture.json"
-    return dataset.block["mixture_files"][own]
+    return own_mixture(dataset, own)
+
+
+def own_mixture(dataset: Dataset, own: str) -> str | None:
+    """A mixture's file of the user's; None of one that the workflow makes."""
+    return dataset.block.get("mixture_files", {}).get(own)
 
 
 # Exports
