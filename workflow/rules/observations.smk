@@ -53,7 +53,7 @@ rule mix_observed:
     conda:
         "../../envs/analysis.yaml"
     params:
-        brought=brought(setting("observations/mixtures")),
+        brought=brought(setting("observations/mixtures", default=())),
     shell:
         RUN + r"""mix_observed.py \
             --mixtures {input.mixtures:q} \
