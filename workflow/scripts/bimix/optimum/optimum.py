@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Sought:
             "strengths": list(self.fitted["strengths"]),
             "lower": dict(zip(domains, self.lower.tolist(), strict=True)),
             "upper": dict(zip(domains, self.upper.tolist(), strict=True)),
-            "objective": asdict(self.objective),
+            "objective": self.objective.model_dump(exclude_defaults=True),
         }
 
     @property
