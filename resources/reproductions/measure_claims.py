@@ -16,10 +16,10 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "observations" / "proof2"))
 
+import answer_proof
+from answer_proof import FIRST, MARK, REFERENCE, markdown
 from public_tables import mixing_curves
 
-import answer_questions
-from answer_questions import FIRST, MARK, REFERENCE, markdown
 from bimix.judge import errors
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
@@ -69,9 +69,9 @@ def filled(page: str, tables: dict[str, str]) -> str:
 
 
 @cache
-def proof() -> answer_questions.Proof:
+def proof() -> answer_proof.Proof:
     """The kept tables of the proof."""
-    return answer_questions.read_proof(answer_questions.HERE)
+    return answer_proof.read_proof(answer_proof.HERE)
 
 
 def generalisation() -> str:

@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "resources/observations/proof2"))
-import answer_questions  # noqa: E402
+import answer_proof  # noqa: E402
 
 KEPT = ROOT / "resources" / "observations" / "proof"
 WANTED = ["FreeLaw", "NIH ExPorter", "USPTO Backgrounds"]
@@ -36,15 +36,15 @@ def test_the_first_proofs_bound_was_broken_as_often_as_is_said() -> None:
 
 def test_the_page_is_made_of_the_runs_that_have_ended() -> None:
     page = (ROOT / "docs/proof.md").read_text(encoding="utf-8")
-    proof = answer_questions.read_proof(ROOT / "resources/observations/proof2")
-    assert answer_questions.filled(page, proof, answer_questions.answers(proof)) == page
+    proof = answer_proof.read_proof(ROOT / "resources/observations/proof2")
+    assert answer_proof.filled(page, proof, answer_proof.answers(proof)) == page
 
 
 SECOND = ROOT / "resources" / "observations" / "proof2"
 
 
 def test_the_triples_are_drawn_by_the_hash_of_the_registration() -> None:
-    kept, plan = json.loads((SECOND / "triples.json").read_text()), answer_questions.PLAN["triples"]
+    kept, plan = json.loads((SECOND / "triples.json").read_text()), answer_proof.PLAN["triples"]
     tokens = dict(pl.read_csv(SECOND / "tiny_pools.csv").iter_rows())
     shares = {name: own / sum(tokens.values()) for name, own in tokens.items()}
     eligible = sorted(name for name, share in shares.items() if plan["share"][0] <= share <= plan["share"][1])
@@ -56,7 +56,7 @@ def test_the_triples_are_drawn_by_the_hash_of_the_registration() -> None:
 
 
 def test_the_best_rules_and_rivals_are_those_of_the_first_seed_and_what_was_decided_was_trained() -> None:
-    proof, block = answer_questions.read_proof(SECOND), answer_questions.PLAN["blocks"]["B"]
+    proof, block = answer_proof.read_proof(SECOND), answer_proof.PLAN["blocks"]["B"]
     for triple, own in ((name, proof.chosen[name]) for name in proof.triples):
         rules = {role: (block["by_hand"], role.removeprefix("hand_")) for role in ("hand_I", "hand_II")}
         for role, (names, objective) in (rules | {"rival": (block["rivals"], "I")}).items():
@@ -72,9 +72,9 @@ def test_the_best_rules_and_rivals_are_those_of_the_first_seed_and_what_was_deci
 
 
 def test_the_first_page_gives_the_registered_answers() -> None:
-    proof = answer_questions.read_proof(SECOND)
+    proof = answer_proof.read_proof(SECOND)
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    row = answer_questions.primary(proof).row(by_predicate=pl.col("objective") == "I", named=True)
+    row = answer_proof.primary(proof).row(by_predicate=pl.col("objective") == "I", named=True)
     mean, least, most = (f"{-100 * np.expm1(row[key]):.2f}" for key in ("mean", "upper", "lower"))
     assert row["decision"] == "a search pays" and "**it pays**" in text
     assert f"ends {mean} % below the best rule (95 % bounds {least} and {most} %)" in text
@@ -89,7 +89,7 @@ def test_the_first_page_gives_the_registered_answers() -> None:
 
 
 def test_the_larger_model_has_what_is_said_of_it() -> None:
-    proof = answer_questions.read_proof(SECOND)
+    proof = answer_proof.read_proof(SECOND)
     page = " ".join((ROOT / "docs/proof.md").read_text(encoding="utf-8").split())
     own, lead = proof.chosen["t1"], {}
     for role in ("I", "II"):
@@ -113,11 +113,9 @@ def test_the_larger_model_has_what_is_said_of_it() -> None:
         assert words in page, words
     shares = dict(pl.read_csv(SECOND / "mixtures" / f"{own['I']}.csv").iter_rows())
     tokens = dict(pl.read_csv(SECOND / "tiny_pools.csv").iter_rows())
-    read = [
-        shares[domain] * answer_questions.PLAN["runs"]["tiny"]["tokens"] / tokens[domain] for domain in (law, patents)
-    ]
+    read = [shares[domain] * answer_proof.PLAN["runs"]["tiny"]["tokens"] / tokens[domain] for domain in (law, patents)]
     assert [round(times) for times in read] == [8, 8] and "eight times, the rule five times" in page
-    broken = answer_questions.bounds(proof)["broken"].to_list()
+    broken = answer_proof.bounds(proof)["broken"].to_list()
     assert broken[-1] == 0 < broken[0] and "With `effect_growth` all bounds hold" in page
     assert f"trains all ({proof.costs['seconds'].sum() / 3600:.0f} core hours)" in page
 

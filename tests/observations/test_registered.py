@@ -12,11 +12,10 @@ from scipy.stats import t as student
 
 FOLDER = Path(__file__).parents[2] / "resources" / "observations" / "proof2"
 sys.path.insert(0, str(FOLDER))
+import answer_proof  # noqa: E402
 import train  # noqa: E402
 
-import answer_questions  # noqa: E402
-
-PLAN = answer_questions.PLAN
+PLAN = answer_proof.PLAN
 DOMAINS = [f"d{number:02}" for number in range(22)]
 TRIPLES = {f"t{number}": DOMAINS[3 * number : 3 * number + 3] for number in range(1, 5)}
 LEADS = {"I": [-0.03, -0.02, -0.035, -0.025], "II": [-0.002, 0.003, 0.001, -0.001]}  # of D, by triple
@@ -79,7 +78,7 @@ def test_what_the_tables_have_is_not_trained_again(made, monkeypatch) -> None:
 
 def test_the_primary_answer_is_the_registered_one_and_fewer_triples_decide_nothing(made, tmp_path):
     """D by fresh seeds, bounds by t with three degrees of freedom, the decision."""
-    table = answer_questions.answers(answer_questions.read_proof(made))["primary"]
+    table = answer_proof.answers(answer_proof.read_proof(made))["primary"]
     for (name, leads), row in zip(LEADS.items(), table.iter_rows(named=True), strict=True):
         width = student.ppf(0.95, 3) * np.std(leads, ddof=1) / 2
         assert row["objective"] == name and row["triples"] == 4
@@ -90,7 +89,7 @@ def test_the_primary_answer_is_the_registered_one_and_fewer_triples_decide_nothi
     for path in made.iterdir():
         if path.is_file() and path.name != "t4_answers.json":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    table = answer_questions.answers(answer_questions.read_proof(tmp_path))["primary"]
+    table = answer_proof.answers(answer_proof.read_proof(tmp_path))["primary"]
     assert table["triples"].to_list() == [3, 3]
     assert set(table["decision"]) == {"not all triples have ended"}
 
@@ -107,7 +106,7 @@ def test_the_primary_answer_is_the_registered_one_and_fewer_triples_decide_nothi
     ],
 )
 def test_the_decision_rule(mean, lower, upper, p, decision):
-    assert answer_questions.decide(mean, lower, upper, p) == decision
+    assert answer_proof.decide(mean, lower, upper, p) == decision
 
 
 def test_prices_and_steps(made):
@@ -115,7 +114,7 @@ def test_prices_and_steps(made):
     entropies; a chosen mixture also costs what it was chosen among. The best rule reaches its own
     end at the last step.
     """
-    table = answer_questions.answers(answer_questions.read_proof(made))["mixtures"]
+    table = answer_proof.answers(answer_proof.read_proof(made))["mixtures"]
     rows = {row["mixture"]: row for row in table.iter_rows(named=True)}
     runs = {name: rows[f"t1_{name}"]["flops"] / 7e12 for name in ("12", "I_round2", "regmix", "bimix_4")}
     assert runs == pytest.approx({"12": 0, "I_round2": 7, "regmix": 2, "bimix_4": 4})
@@ -131,13 +130,13 @@ def test_the_page_is_made_again_between_its_marks(made, tmp_path, monkeypatch):
     page, figure = tmp_path / "page.md", tmp_path / "frontier.svg"
     page.write_text("before\n<!-- made: answer -->\nold\n<!-- end -->\n<!-- made: secondary -->\n<!-- end -->\nafter\n")
     monkeypatch.setattr(sys, "argv", ["", "--folder", str(made), "--page", str(page), "--figure", str(figure)])
-    answer_questions.main()
+    answer_proof.main()
     text = page.read_text()
     assert "old" not in text and text.startswith("before\n") and text.endswith("after\n")
     assert "ends -2.71 % from the best" in " ".join(text.split()) and "a search does not pay" in text
     assert "| the answer of I against the best rival, fresh seeds | 4 |" in text
     assert "<svg" in figure.read_text() and (made / "answers" / "mixtures.csv").is_file()
-    answer_questions.main()
+    answer_proof.main()
     assert page.read_text() == text
 
 
@@ -145,13 +144,13 @@ def test_bounds_that_carry_are_asked_of_the_larger_model() -> None:
     """Where the larger model's log effects are 1.3 times the proxies', that is what is measured, and
     allowing for growth breaks fewer bounds than the law alone.
     """
-    kept = answer_questions.read_proof(FOLDER)
+    kept = answer_proof.read_proof(FOLDER)
     roles = kept.chosen["t1"]
     own = sorted({"published_baseline", *(roles[role] for role in ("I", "II", "hand_I", "hand_II"))})
     small = kept.losses["tiny"].filter(pl.col("mixture").is_in(own), pl.col("seed") == 1)
     level = pl.col("loss").filter(pl.col("mixture") == "published_baseline").first().over("domain")
     large = small.with_columns(loss=0.9 * level * (pl.col("loss") / level) ** 1.3)
-    grown = answer_questions.bounds(replace(kept, losses={"tiny": small, "larger": large}))
+    grown = answer_proof.bounds(replace(kept, losses={"tiny": small, "larger": large}))
     assert grown["measured"].to_list() == pytest.approx([1.3] * 3, abs=1e-9)
     foretold, broken = grown["foretold"].to_list(), grown["broken"].to_list()
     assert foretold == sorted(foretold, reverse=True) and 0 < foretold[-1] <= foretold[0] <= 4 * 22

@@ -1,6 +1,6 @@
 """Answer the registered questions from the kept tables, without training.
 
-python resources/observations/proof2/answer_questions.py [--folder F] [--figure frontier.svg] [--page docs/proof.md]
+python resources/observations/proof2/answer_proof.py [--folder F] [--figure frontier.svg] [--page docs/proof.md]
 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
 rounds.csv -> answers/*.csv beside them, most of them tables of docs/proof.md: primary, secondary, mixtures
