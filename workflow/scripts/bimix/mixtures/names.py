@@ -94,13 +94,13 @@ class Source:
             return mixture in self.known(dataset)
         if not re.fullmatch(self.pattern, mixture):
             return False
-        return self.makes(dataset, mixture) if self.makes else self.needs in ("", *dataset.block)
+        return self.makes(dataset, mixture) if self.makes else not self.needs or self.needs in dataset.block
 
 
 def always(rule: str, rank: int, *names: str, needs: str = "", plain: bool = False) -> Source:
     """A source of fixed names for every dataset, or for those with the block that it `needs`."""
     return Source(
-        rule, rank, "|".join(names), lambda own: names if needs in ("", *own.block) else (), None, needs, plain
+        rule, rank, "|".join(names), lambda own: names if not needs or needs in own.block else (), None, needs, plain
     )
 
 
