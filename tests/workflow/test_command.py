@@ -206,7 +206,7 @@ def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_i
     assert call(environment, mine, "", status=2) == listed
     assert call(environment, mine, "--version") == f"bimix {cited()['version']}\n"
     said = call(environment, mine, "verify results", status=1)
-    assert re.fullmatch(r"bimix verify: error: this needs \w+, which is not installed: .*\n", said)
+    assert said.startswith("bimix verify: error: results is neither")
 
 
 def test_with_the_environment_a_config_is_checked_with_the_installed_schema(environment: Path, mine: Path) -> None:

@@ -230,7 +230,7 @@ def check_room(folder: Path, size: int) -> None:
     """
     free, probe = shutil.disk_usage(folder).free, folder / f".room.{os.getpid()}.partial"
     try:
-        with probe.open("wb") as file:
+        with open(probe, "wb") as file:
             if free >= (KEPT + 1) * size:
                 os.posix_fallocate(file.fileno(), 0, size)  # quotas are in no count of free bytes
                 return
