@@ -120,7 +120,8 @@ def fork(flags: list[str], out: Path, points: Points | None = None) -> tuple[int
         os.dup2(write, 1)
         with (out.parent / "said").open("a") as said:
             os.dup2(said.fileno(), 2)
-        Accelerator.init_trackers = lambda *arguments, **named: None  # its curves are no part of a run's state
+        # its curves are no part of a run's state
+        Accelerator.init_trackers = Accelerator.end_training = lambda *arguments, **named: None
         if points is not None:
             points.install()
         status = 1
