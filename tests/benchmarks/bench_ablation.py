@@ -23,7 +23,9 @@ from bimix.laws import transfer
 from bimix.observations.observations import Observations, read_observations
 from bimix.transfer import choice, mixing
 
-OWN = bench.ROOT / "resources" / "observations" / "proof"
+OWN = bench.ROOT / "resources" / "observations"
+SEARCHES = ("c_", "t1_", "t2_", "t3_", "t4_")
+PROOFS = {"first proof": "proof/tiny_first.csv", "second proof": "proof2/tiny.csv"}
 SAVED = (10_000, 13_000, 14_000, 16_000, 24_000, 27_000, 30_000)  # of Ye et al.'s runs
 MOST_NEW = 128
 
@@ -55,6 +57,18 @@ PARTS = {
     "own ridges from 12 runs": Part({(choice, "FEW_RUNS_BY_DOMAIN"): choice.SURE_RUNS}, counts=(12, 16, 20)),
     "error of all": Part({(choice, "BORROWED"): 0.0}),
     "signed term": Part({(choice, "COST"): np.inf}),
+    # registrations/mean_of_alpha.yaml
+    "alpha of few domains": Part(
+        {(mixing, "MEAN_LOG_A"): np.log(0.075)},
+        tables=(
+            "RegMix 1M",
+            "RegMix 60M",
+            "RegMix 1B",
+            "Olmix, 64 domains",
+            "Olmix, 24 topics",
+            *(f"{proof}{prior}" for proof in PROOFS for prior in ("", ", no prior")),
+        ),
+    ),
     "fitted means": Part({(mixing, "HOLD_LOG_A"): 1e8, (mixing, "HOLD_MEANS"): 1e8}),
 }
 
@@ -62,14 +76,23 @@ PARTS = {
 def tables(folder: Path) -> dict[str, Observations]:
     """The public runs at every step that is read of them."""
     found = {"RegMix 1M": regmix(folder / "regmix", "train", "1m"), "Olmix, 64 domains": olmix(folder / "olmix")}
+    found |= {f"RegMix {size.upper()}": regmix(folder / "regmix", "test", size) for size in ("60m", "1B")}
+    found["Olmix, 24 topics"] = olmix(folder / "olmix", "dclm", "olmix_dclm24")
     for size in ("70M", "160M"):
         each = [mixing_laws(folder / "mixinglaws", "RedPajama", size, step, each=True, proposed=True) for step in SAVED]
         losses = np.concatenate([runs.losses for runs in each], axis=1)
         found[f"SlimPajama {size}"] = replace(each[0], steps=np.array(SAVED), losses=losses)
     found["3Mix 410M"] = mixing_laws(folder / "mixinglaws", "3Mix", "410M")
-    proof = read_observations(OWN / "tiny_first.csv", OWN / "tiny_mixtures.csv", OWN / "cross_entropy.csv")
-    proof = proof.take(np.flatnonzero(np.isfinite(proof.losses[:, -1]).all(axis=1)))
-    return found | {"first proof": replace(proof, pools=None, tokens=None)}
+    for name, table in PROOFS.items():
+        losses = OWN / table
+        prior = OWN / "proof" / "cross_entropy.csv"  # both have the same text
+        proof = read_observations(losses, losses.with_name("tiny_mixtures.csv"), prior)
+        # of the second its swarm alone: c_ and t1_ to t4_ are of its searches
+        proof = proof.take([row for row, one in enumerate(proof.mixtures) if not one.startswith(SEARCHES)])
+        proof = proof.take(np.flatnonzero(np.isfinite(proof.losses[:, -1]).all(axis=1)))
+        found[name] = replace(proof, pools=None, tokens=None)
+        found[f"{name}, no prior"] = replace(found[name], gaps=None)
+    return found
 
 
 def drawn(name: str, runs: Observations | None, count: int, draw: int) -> tuple[Observations, np.ndarray, np.ndarray]:
