@@ -7,7 +7,8 @@ is decided, and never changed after that), results/proof2/runs/, and the tables 
 ../proof/collect_runs.py beside this file
 
 Call it in a clone of the project, with pile22/ there. Runs in the tables beside this file are not
-trained again, so a clone without results goes on where these end. HASH is the commit of
+trained again, so a clone without results goes on where these end. The law `mariner`, a rival of block
+B, has left the workflow since: its optima are in mixtures/, and are not made again. HASH is the commit of
 registration.yaml alone: it draws the triples. With --triples only their part of block B is trained,
 as in a second clone on another core: copy its runs, mixtures and what it decided to the first clone.
 """
