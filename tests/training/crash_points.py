@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,22 +71,17 @@ class Points:
 
         return torn
 
-    def opens(self, original: Callable) -> Callable:
-        """Path.open, whose files are killed in the middle of a text."""
+    def opens(self, original: Callable, mode: str | None = None) -> Callable:
+        """`original`, Path.open or one that always opens in `mode`; its files are killed in the
+        middle of a text.
+        """
 
-        def opened(path: Path, mode: str = "r", *arguments: object, **named: object) -> object:
-            file = original(path, mode, *arguments, **named)
-            if str(path).startswith(str(self.folder)) and mode[0] in "aw":
-                write = file.write
-
-                def torn(text: str | bytes) -> int:
-                    half = write(text[: len(text) // 2])
-                    file.flush()
-                    self.strike("torn", path)
-                    return half + write(text[len(text) // 2 :])
-
+        def opened(path: Path, *arguments: object, **named: object) -> object:
+            file = original(path, *arguments, **named)
+            written = mode or (arguments[0] if arguments else named.get("mode", "r"))
+            if str(path).startswith(str(self.folder)) and written[0] in "aw":
                 # files of C take no other method: a thin object stands before them
-                return Proxy(file, torn)
+                return Torn(file, lambda: self.strike("torn", path))
             return file
 
         return opened
@@ -96,16 +92,26 @@ class Points:
         pl.DataFrame.write_parquet = self.tears(pl.DataFrame.write_parquet, 1)
         os.fsync = self.flushes(os.fsync)
         pathlib.Path.open = self.opens(pathlib.Path.open)
+        checkpoints.open_own = self.opens(checkpoints.open_own, "a")  # the lock and attempts.jsonl
         sys.addaudithook(self.audit)
 
 
-class Proxy:
-    """An open file with another `write`."""
+class Torn:
+    """An open file, in all but `write` the `file` that it is, with `strike` in the middle of a text."""
 
-    def __init__(self, file: object, write: Callable) -> None:
-        self.file, self.write = file, write
+    def __init__(self, file: object, strike: Callable) -> None:
+        self.file, self.strike = file, strike
 
-    def __enter__(self) -> "Proxy":
+    def write(self, text: str | bytes) -> int:
+        half = self.file.write(text[: len(text) // 2])
+        self.file.flush()
+        self.strike()
+        return half + self.file.write(text[len(text) // 2 :])
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.file, name)
+
+    def __enter__(self) -> "Torn":
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -127,6 +133,8 @@ def fork(flags: list[str], out: Path, points: Points | None = None) -> tuple[int
         status = 1
         try:
             status = pretrain_model.main(flags)
+        except BaseException:
+            traceback.print_exc()  # which os._exit would leave out
         finally:
             os._exit(status)
     os.close(write)
@@ -151,7 +159,8 @@ def main() -> None:
         out.mkdir()
     status, printed = fork(flags, out, Points(out, copies))
     if status:
-        sys.exit(f"the training that is copied ended with status {status}")
+        said = (folder / "said").read_text()
+        sys.exit(f"the training that is copied ended with status {status}: {said}")
     for number, what in enumerate(printed.splitlines()):
         copied = copies / str(number)
         before = steps(copied, "begun")

@@ -30,7 +30,14 @@ def test_a_kill_at_any_write_of_a_training_or_of_putting_back_loses_nothing(corp
     # a file that is torn in each of the kinds, a flush, a rename, a link: the shim
     # sees what it is meant to see
     died = " ".join(found["died"] for found in training)
-    for what in ("step-000000001.pt", "step-000000001.safetensors", "losses.parquet", "run.json"):
+    for what in (
+        "step-000000001.pt",
+        "step-000000001.safetensors",
+        "losses.parquet",
+        "run.json",
+        "attempts.jsonl",
+        "lock",
+    ):
         assert f"torn', '.{what}" in died or f"torn', '{what}" in died, what
     for what in ("fsync", "os.rename", "os.link", "os.mkdir", "'open', 'lock'", "'os.remove', 'step-000000001.pt'"):
         assert what in died, what
