@@ -1,6 +1,5 @@
 """Rows and counts against the plainest way to make them."""
 
-import itertools
 from collections import Counter
 from itertools import pairwise
 
@@ -35,7 +34,7 @@ def test_counts_equal_counting_one_by_one(monkeypatch):
         assert len(tokens) == len(set(tokens.tolist())) and len(first) == len(expected)
 
 
-def test_codes_keep_the_largest_ids_by_either_sort_and_no_rows_have_no_counts():
+def test_codes_keep_the_largest_ids_and_no_rows_have_no_counts():
     counter = NgramCounter()
     counter.add(np.empty((0, 8), dtype="<u2"))
     assert all(len(column) == 0 for column in (*counter.tokens(), *counter.pairs()))
@@ -48,19 +47,10 @@ def test_codes_keep_the_largest_ids_by_either_sort_and_no_rows_have_no_counts():
     first, second = split_codes(pair_codes(rows))
     assert first.tolist() == [largest, 0, largest]
     assert second.tolist() == [0, largest, largest]
-    # either sort gives the same codes
-    for sort, dtype in itertools.product(counts.SORTS, ("<u4", "<u8")):
-        largest = np.iinfo(dtype).max
-        codes = np.random.default_rng(5).integers(0, largest, 5000, np.dtype(dtype), endpoint=True)
-        codes[::7], codes[3], codes[4] = 9, largest, 0
-        found = sort(codes)
-        assert found.dtype == codes.dtype and found.tolist() == sorted(codes.tolist())
-        assert len(sort(codes[:0])) == 0
 
 
-def test_merged_counts_are_sums_however_large(monkeypatch):
-    for dtype, largest, at_once in (("<u4", 5, 1), ("<u4", 2**32 - 1, 16), ("<u8", 2**32, 2**16)):
-        monkeypatch.setattr("bimix.corpus.counts.RANGE", at_once)
+def test_merged_counts_are_sums_however_large():
+    for dtype, largest in (("<u4", 5), ("<u4", 2**32 - 1), ("<u8", 2**32)):
         generator = np.random.default_rng(4)
         last = np.iinfo(dtype).max
         parts, expected = [], Counter()
@@ -71,15 +61,9 @@ def test_merged_counts_are_sums_however_large(monkeypatch):
             numbers[-1] = largest
             parts.append((codes, numbers))
             expected += Counter(dict(zip(codes.tolist(), numbers.tolist(), strict=True)))
-        before = [(codes.copy(), numbers.copy()) for codes, numbers in parts]
         codes, sums = merge_counts(*parts)
         assert codes.dtype == dtype and sums.dtype == np.uint64
         assert list(zip(codes.tolist(), sums.tolist(), strict=True)) == sorted(expected.items())
-        assert all(
-            (one == other).all()
-            for part, kept in zip(parts, before, strict=True)
-            for one, other in zip(part, kept, strict=True)
-        )
 
 
 def test_tables_add_up_in_pieces():

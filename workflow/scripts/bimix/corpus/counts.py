@@ -1,18 +1,13 @@
 """Unigram and bigram counts by sorting: integer codes, run lengths, merges of sorted blocks."""
 
-import functools
-import time
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
 
 PIECE = 2**23  # rows of tables added up at once, some 100 bytes each
 BLOCK = 2**23  # tokens sorted at once: 32 MB of codes; the more, the fewer partial counts are merged
-RANGE = 2**16  # partial counts merged at once, which fit the cache
 UNMERGED = 2**22  # partial counts, 50 MB, that a counter leaves unmerged: a merge costs more than the sorting
-TRIAL = 2**16  # codes that the sorts are timed on, a few milliseconds
 
 
 def pair_codes(*pieces: np.ndarray) -> np.ndarray:
@@ -38,39 +33,6 @@ def split_codes(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def sort_codes(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order by the faster sort here, without the GIL; may overwrite them."""
-    return fastest_sort(codes.dtype)(codes)
-
-
-def sort_in_place(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order, sorted in place."""
-    codes.sort()  # a copy's new pages may cost as much as the sort
-    return codes
-
-
-def sort_by_polars(codes: np.ndarray) -> np.ndarray:
-    """Codes in ascending order, by a sort whose speed does not depend on vector instructions."""
-    return pl.Series(codes).sort(multithreaded=False).to_numpy()
-
-
-SORTS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (sort_in_place, sort_by_polars)
-
-
-@functools.cache
-def fastest_sort(dtype: np.dtype) -> Callable[[np.ndarray], np.ndarray]:
-    """The faster sort of random codes of this type; which one it is depends on the processor."""
-    codes = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, TRIAL, dtype)
-
-    def seconds(sort: Callable[[np.ndarray], np.ndarray]) -> float:
-        own = codes.copy()
-        started = time.perf_counter()
-        sort(own)
-        return time.perf_counter() - started
-
-    return min(SORTS, key=lambda sort: min(seconds(sort) for _ in range(3)))
-
-
 def count_sorted(codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct values of sorted codes and the count of each (uint64)."""
     starts = run_starts(codes)
@@ -86,39 +48,11 @@ def run_starts(codes: np.ndarray) -> np.ndarray:
 
 
 def merge_counts(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Sum of several tables (distinct sorted codes, counts), range by range of the codes."""
-    longest = max((codes for codes, _ in parts), key=len)
-    step = max(1, RANGE * len(longest) // max(1, sum(len(codes) for codes, _ in parts)))
-    cuts = [[0, *np.searchsorted(codes, longest[step::step]), len(codes)] for codes, _ in parts]
-    small = all(codes.dtype.itemsize == 4 and counts.max(initial=0) < 2**32 for codes, counts in parts)
-    merge = merge_packed if small else merge_range
-    sums = []
-    for ends in zip(*map(pairwise, cuts), strict=True):
-        own = [(codes[slice(*end)], counts[slice(*end)]) for (codes, counts), end in zip(parts, ends, strict=True)]
-        sums.append(merge(*own))
-    codes, counts = zip(*sums, strict=True)
-    return np.concatenate(codes), np.concatenate(counts)
-
-
-def merge_range(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`merge_counts` of one range."""
+    """Sum of several tables (distinct sorted codes, counts)."""
     codes = np.concatenate([codes for codes, _ in parts])
     counts = np.concatenate([counts for _, counts in parts])
-    order = np.argsort(codes, kind="stable")
+    order = np.argsort(codes, kind="stable")  # which makes use of the parts' order
     return count_runs(codes[order], counts[order])
-
-
-def merge_packed(*parts: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """`merge_range` of codes and counts below 2^32, sorted as one integer, in less memory."""
-    both = np.empty(sum(len(codes) for codes, _ in parts), "<u8")
-    start = 0
-    for codes, counts in parts:
-        own = both[start : start + len(codes)]
-        np.left_shift(codes, 32, out=own, dtype=both.dtype)
-        own |= counts
-        start += len(codes)
-    counts, codes = sort_codes(both).view("<u4").reshape(-1, 2).T
-    return count_runs(codes, counts)
 
 
 def count_runs(codes: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +157,8 @@ class NgramCounter:
         self.others = add_padded(self.others, np.bincount(ends).astype(np.uint64))
         codes = pair_codes(*pieces)
         del pieces
-        push(self.tables, count_sorted(sort_codes(codes)), UNMERGED)
+        codes.sort()  # without the GIL
+        push(self.tables, count_sorted(codes), UNMERGED)
 
     def merge(self) -> bool:
         """Merge the partial counts; return whether there were several tables."""
