@@ -66,10 +66,11 @@ def made(tmp_path_factory) -> Path:
 def test_what_the_tables_have_is_not_trained_again(made, monkeypatch) -> None:
     asked = []
     monkeypatch.setattr(train, "HERE", made)
-    monkeypatch.setattr(train, "snakemake", lambda *targets: asked.extend(map(str, targets)))
-    train.train("tiny", ["t1_8", "t1_9"])
-    train.train("tiny", ["t1_8"], [2, 3, 4])
-    train.train("larger", ["t1_8"])
+    monkeypatch.setattr(train.PROOF, "folder", made)
+    monkeypatch.setattr(train.PROOF, "snakemake", lambda *targets: asked.extend(map(str, targets)))
+    train.PROOF.train("tiny", ["t1_8", "t1_9"])
+    train.PROOF.train("tiny", ["t1_8"], [2, 3, 4])
+    train.PROOF.train("larger", ["t1_8"])
     ends = ("tiny/t1_9", "tiny/t1_8@4", "larger/t1_8")
     assert asked == [f"results/proof2/runs/{end}/losses.parquet" for end in ends]
     assert train.triple_block("t1", list(TRIPLES["t1"])) == json.loads((made / "t1_answers.json").read_text())
