@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bimix.errors import InputError
-from bimix.settings.complete import expanded
 from bimix.settings.files import read_config_file
 from bimix.settings.layers import merged
 from bimix.settings.prepare import Prepared, settled
@@ -38,7 +37,7 @@ def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) 
 
 def made(config: dict, wanted: Sequence[str] = ()) -> dict:
     """The config as rules read it."""
-    return expanded(ready(config, wanted).config)
+    return ready(config, wanted).config
 
 
 def said(config: dict, files: Sequence[Path] = (), wanted: Sequence[str] = ()) -> list[str]:

@@ -82,9 +82,9 @@ def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
 
 
 def test_files_are_wanted_of_the_datasets_of_which_everything_is_built() -> None:
-    assert wanted_datasets({"run": "own"}, ["--cores", "2"]) == wanted_datasets({"run": ["own"]}, []) == ["own"]
+    assert wanted_datasets({"run": ["own"]}, ["--cores", "2"]) == wanted_datasets({"run": ["own"]}, []) == ["own"]
     assert wanted_datasets({"run": ["own"]}, ["results/own/entropy.csv"]) == []
-    assert wanted_datasets({"run": ["own"]}, ["--unlock"]) == wanted_datasets({}, []) == []
+    assert wanted_datasets({"run": ["own"]}, ["--unlock"]) == wanted_datasets({"run": 5}, []) == []
 
 
 def test_mixtures_of_no_common_size_are_refused_before_the_first_job(config: dict, tmp_path) -> None:

@@ -23,25 +23,14 @@ def mapped(config: dict, files: dict) -> None:
     demo(config)["corpus"] = own | {"train": files}
 
 
-NO_NAMES = [
-    ("a/b", "must not hold '/'"),
-    ("a\n", r"must not hold '\n'"),
-    ("{x}", "must not hold '{'"),
-    ("<i>h", "<i> stands for a path in Snakemake"),
-    ("-x", "would be read as a flag"),
-    ("..", "the system's name for a folder"),
-    ("", "must have a letter"),
-    ("é" * 101, "longer than 200 bytes"),
-    ("\ud800", r"must not hold '\ud800'"),
-    ("\x1b[31m", "must not hold '\\x1b'"),
-]
+NO_NAMES = ["a/b", "a\n", "{x}", "<i>h", "-x", "..", "", "é" * 101, "\ud800", "\x1b[31m"]
 NAMES = ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
 
 
 def test_a_domain_that_cannot_be_a_file_is_refused_and_any_other_printable_name_is_taken() -> None:
-    for name, reason in NO_NAMES:
+    for name in NO_NAMES:
         lines = said(whole(lambda c, name=name: demo(c)["domains"].append(name)))
-        assert sum(line.startswith("datasets/demo/domains: ") and reason in line for line in lines) == 1, lines
+        assert [line.split(": ")[0] for line in lines] == ["datasets/demo/domains"], lines
         "".join(lines).encode()  # can be printed
     for name in NAMES:
         config = whole()

@@ -21,7 +21,7 @@ from bimix.plan.inputs import (
     trainer_text,
 )
 from bimix.settings import complete, ladder
-from bimix.settings.complete import FASTTEXT, SAMPLED, expanded, with_defaults
+from bimix.settings.complete import FASTTEXT, SAMPLED, with_defaults
 from bimix.settings.ladder import Machine, keep, read_basis
 from bimix.settings.layers import merged, over
 from bimix.settings.prepare import settled
@@ -49,7 +49,7 @@ def filled(**block: object) -> dict:
     """The dataset's block with its defaults, which the checks find no fault in."""
     ready = settled(mine(**block), ROOT, wanted=["mine"])
     assert ready.remarks == []
-    return expanded(ready.config)["datasets"]["mine"]
+    return ready.config["datasets"]["mine"]
 
 
 def chosen(config: dict, **how: bool) -> complete.Filled:
@@ -170,7 +170,7 @@ def test_another_device_in_the_config_chooses_anew(monkeypatch: pytest.MonkeyPat
     named = over(mine(), {"ladder": {"device": "gpu", "count": 4}})
     assert chosen(named).basis.machine == Machine("gpu", 4, 8)
     assert settled(named, ROOT).remarks == []
-    block = expanded(settled(named, ROOT).config)["datasets"]["mine"]
+    block = settled(named, ROOT).config["datasets"]["mine"]
     assert block["sequence_length"] == 1024  # on GPUs runs are longer and in bf16
     assert {settings["precision"] for settings in block["training"].values()} == {"bf16"}
 
@@ -263,7 +263,7 @@ def test_what_is_planned_for_a_command() -> None:
         config["models"]["slim"] = command | {"launch": launch} | model
         del config["datasets"]["mini"]["vectors"]
         config["datasets"]["mini"]["mixture_files"] = {"plain": "p.json"}
-        return expanded(settled(over(DEFAULTS, config), ROOT).config)
+        return settled(over(DEFAULTS, config), ROOT).config
 
     config, plain = planned(format="olmo-core"), planned()
     assert "launch" not in trainer(Dataset(config, "mini"), "slim")

@@ -150,20 +150,17 @@ def known_names(dataset: "MixtureNames", published: Iterable[str]) -> list[str]:
     return [name for own in names for name in own]
 
 
-def lack(dataset: "MixtureNames", mixture: str) -> tuple[str, str]:
-    """The key without which a dataset of text has no mixture of that kind, and what is wrong with it;
-    both empty where the name is of no such kind.
-    """
-    source = next((one for one in SOURCES if one.needs and re.fullmatch(one.pattern, mixture)), None)
-    if source is None or (WANTED.fullmatch(mixture) and has_wanted(dataset.block)):
-        return "", ""
-    if group_of(mixture):
-        return "groups", ""
+def lack(dataset: "MixtureNames", mixture: str) -> str:
+    """What a dataset of text lacks for a mixture of that kind; empty where the name is of no such kind."""
+    source = next((source for source in SOURCES if source.needs and re.fullmatch(source.pattern, mixture)), None)
+    if source is None or group_of(mixture):
+        return ""
     if WANTED.fullmatch(mixture):
-        key = "optimum/objective" if "objective" in dataset.block["optimum"] else source.needs
-        return key, f"{mixture} needs domains with more weight than the rest; all weigh the same."
-    there = source.needs in dataset.block
-    return source.needs, "" if there else f"{mixture} needs the block `{source.needs}`, which the dataset has not."
+        wants = has_wanted(dataset.block)
+        return "" if wants else f"{mixture} needs domains with more weight than the rest; all weigh the same."
+    if source.needs in dataset.block:
+        return ""
+    return f"{mixture} needs the block `{source.needs}`, which the dataset has not."
 
 
 def published_table(named: str, home: str) -> str:

@@ -12,7 +12,6 @@ from bimix.exports.formats import FORMATS
 from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum, one_size
 from bimix.mixtures.names import BEST, GROUP, group_of, search_names, search_runs
 from bimix.names import named
-from bimix.settings.complete import mixture_lists
 from bimix.settings.models import SUM_TOLERANCE
 from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
@@ -25,7 +24,7 @@ ONE_RUN = "it has one mixture; a law needs the losses of two or more."
 
 def check_swarms(scope: Scope) -> Faults:
     """Mixtures that a list names and that the swarm has too few runs for."""
-    for key, names in scope.lists():
+    for key, names in scope.lists.items():
         for number, mixture in enumerate(names):
             if lack := scope.mixtures.swarm_lack(mixture):
                 yield (*key, number), lack
@@ -36,7 +35,7 @@ def check_swarm_runs(scope: Scope) -> Faults:
     model, drawn, trained = scope.block.swarm.model, scope.swarm_recipe(), trained_on(scope)
     plain = drawn and scope.recipe(model)
     own = ", ".join(sorted(key for key in drawn if drawn[key] != plain.get(key))) if plain else ""
-    for key, names in scope.lists() if own else ():
+    for key, names in scope.lists.items() if own else ():
         places = [number for number, name in enumerate(names) if re.fullmatch(r"swarm_\d+", name)]
         alone = len(places) == len(names) and key not in (("search", "start"), ("groups", scope.block.optimum.group))
         for number in places if model in trained.get(key, ()) and not alone else ():
@@ -111,7 +110,7 @@ def check_staged_references(scope: Scope) -> Faults:
     """Mixtures that others are measured against or drawn around have one stage."""
     block, staged = scope.block, staged_names(scope)
     given = [("centre", block.centre)]
-    given += [((*key, 0), names[0]) for key, names in mixture_lists(scope.block) if key[0] not in ("groups", "search")]
+    given += [((*key, 0), names[0]) for key, names in scope.lists.items() if key[0] not in ("groups", "search")]
     given += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
     given += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
     for key, name in given:
@@ -123,7 +122,7 @@ def check_staged_commands(scope: Scope) -> Faults:
     """Stages of a mixture that a command trains on, in a format that holds one mixture."""
     models, staged, trained = scope.config.models, staged_names(scope), trained_on(scope)
     able = named(name for name, form in FORMATS.items() if form.stages)
-    for key, names in scope.lists():
+    for key, names in scope.lists.items():
         for model in trained.get(key, ()):
             form = models[model].format if model in models else None
             for number, name in enumerate(names) if form and not FORMATS[form].stages else ():
@@ -207,7 +206,7 @@ def check_fit(scope: Scope) -> Faults:
 
 def check_found_before(scope: Scope) -> Faults:
     """Mixtures of a fitted group that runs find, its own or another's: an optimum or the best run."""
-    stages, lists = scope.block.get("stages", {}), dict(scope.lists())
+    stages, lists = scope.block.get("stages", {}), scope.lists
     others = {group_of(name) for names in lists.values() for name in names} & (scope.block.groups or {}).keys()
     for group in dict.fromkeys([scope.block.optimum.group, *sorted(others)]):
         key = ("compare", "mixtures") if group == "compare" else ("groups", group)
@@ -283,7 +282,7 @@ def check_sized_laws(scope: Scope) -> Faults:
         then = "add transfer there" if every else "left out here"
         sentence = f"{named(single)} (in laws/optimise) is fitted to losses of one size of model: {then}."
         yield "optimum/models", sentence, not every
-    for key, names in scope.lists():
+    for key, names in scope.lists.items():
         for number, name in enumerate(names):
             law = name.partition("_of_")[0]
             if law in LAWS and not LAWS[law].over_sizes and not scope.mixtures.from_swarm(name):

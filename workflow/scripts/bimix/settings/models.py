@@ -37,12 +37,13 @@ from bimix.mixtures.names import SOURCES, runs_of
 from bimix.model.shape import ShapeKeys
 from bimix.names import meant, shown
 from bimix.optimum.config import NO_WEIGHT, ObjectiveKeys
-from bimix.settings.files import name_fault
 from bimix.training.recipe import RecipeKeys
 
 T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 NAMES = "a name of at most 100 letters, digits, dots, dashes and underscores, the first a letter or digit"
+BYTES = 200  # of a name as UTF-8: file systems take 255, endings and temporary names need the rest
+NO_FILE = re.compile(r"^-|^\.{1,2}$|[/{}]|<[a-z][a-z0-9_]*>")
 # mixtures that the workflow makes itself, and what is near to these
 USED = "|".join([*(source.pattern for source in SOURCES if source.pattern), "swarm_.*", ".*_swarm"])
 OF_OWN = (
@@ -57,9 +58,13 @@ def a_name(allowed: str, without: str = "(?!)") -> Any:
 
 
 def of_a_file(name: str) -> str:
-    """A name that can be a file's."""
-    if fault := name_fault(name):
-        raise said(((), f"{shown(name)} cannot be a name here: {fault}."))
+    """A name that can be a file's, and that Snakemake takes for neither a wildcard nor a folder of paths."""
+    fits = name.isprintable() and 0 < len(name.encode("utf-8", "replace")) <= BYTES
+    if not fits or NO_FILE.search(name):
+        sentence = (
+            f"{shown(name)} cannot be a name here, since files are called by it: take a printable name of at most"
+        )
+        raise said(((), f"{sentence} {BYTES} bytes that does not begin with - and has no /, {{, }} or <word> in it."))
     return name
 
 

@@ -1,4 +1,4 @@
-"""A call's config made whole: over the workflow's own one, filled, checked and expanded."""
+"""A call's config made whole: over the workflow's own one, checked, filled and expanded."""
 
 import functools
 import os
@@ -8,8 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bimix.errors import InputError
-from bimix.settings.complete import Filled, expanded, with_defaults
-from bimix.settings.files import ConfigFile, listed, place, read_config_file, read_layer
+from bimix.settings.checks import check
+from bimix.settings.complete import Filled, expand, with_defaults
+from bimix.settings.files import ConfigFile, check_files, listed, place, read_layer
 from bimix.settings.layers import command_line_layer, idle_nulls, merged, over, without_nulls
 
 FALLBACK = "demo"  # what is built where no file names a dataset
@@ -31,7 +32,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The config, what was chosen for datasets that leave it out, and remarks for the user."""
+    """The config as rules read it, what was chosen for datasets that leave it out, and remarks."""
 
     config: dict
     filled: dict[str, Filled]
@@ -42,21 +43,22 @@ def prepare(call: Call) -> Prepared:
     """The config of a call as all rules read it, of its files and command line. Errors (InputError):
     all of its faults.
     """
+    files = check_files(call.files) if call.plans else []
     defaults = read_layer(call.home / "workflow/defaults.yaml")
     layers = [*map(read_layer, call.files), command_line_layer(call.command_line)]
-    own = functools.reduce(over, layers, {})
-    run_of_files(own, call.files, call.given_files, call.command_line)
-    config, taken = without_nulls(functools.reduce(over, layers, defaults) | {"run": own["run"]})
+    run = run_of_files(call.files, call.given_files, call.command_line)
+    config, taken = without_nulls(functools.reduce(over, layers, defaults))
+    config["run"] = [run] if isinstance(run, str) else run  # one dataset needs no list
     if not call.plans:
-        config, filled = with_defaults(as_read(config), planning=False)
-        return Prepared(expanded(config), filled, [])
+        config, filled = with_defaults(config, planning=False)
+        return Prepared(expand(config), filled, [])
     check_folder()
-    wanted, files = wanted_datasets(config, call.words), [read_config_file(path) for path in call.files]
+    wanted = wanted_datasets(config, call.words)
     ready = settled(config, Path(call.prefix), files, wanted, call.command_line, call.plans_only)
     idle = [str(place(files, fault, call.command_line)) for fault in idle_nulls(taken, [defaults, *layers])]
-    config = expanded(ready.config)
-    chosen = [own.remark(name, config["datasets"][name]) for name, own in ready.filled.items() if name in config["run"]]
-    return Prepared(config, ready.filled, [*idle, *ready.remarks, *filter(None, chosen)])
+    blocks = ready.config["datasets"]
+    chosen = [own.remark(name, blocks[name]) for name, own in ready.filled.items() if name in config["run"]]
+    return Prepared(ready.config, ready.filled, [*idle, *ready.remarks, *filter(None, chosen)])
 
 
 def settled(
@@ -67,29 +69,17 @@ def settled(
     given: Mapping[str, object] = MappingProxyType({}),
     plans_only: bool = False,
 ) -> Prepared:
-    """A merged config without faults, filled but not expanded; `files` are its own in the order
-    in which they were merged, `given` is what --config has put over them, the rest as of `check`.
+    """A merged config without faults, complete; `files` are its own in the order in which they were
+    merged, `given` is what --config has put over them, the rest as of `check`.
 
-    Errors (InputError): all faults together, each with its key and, where a file has it, its line.
+    Errors (InputError): all faults of a stage together, each with its key and, where a file has it,
+    its line.
     """
-    from bimix.settings.checks import check  # jobs need no models
-
-    whole, filled, found = check(as_read(config), code, list(wanted), plans_only)
-    placed = [place(files, fault, given) for fault in [*(fault for file in files for fault in file.faults), *found]]
+    whole, filled, found = check(config, code, list(wanted), plans_only)
+    placed = [place(files, fault, given) for fault in found]
     if faults := [fault for fault in placed if not fault.remark]:
         raise InputError(listed(faults))
-    return Prepared(whole, filled, list(map(str, placed)))
-
-
-def as_read(config: dict) -> dict:
-    """The config with text for all keys, and with one dataset to `run` as a list."""
-
-    def text(value: object) -> object:
-        if isinstance(value, dict):
-            return {str(name): text(one) for name, one in value.items()}
-        return [text(one) for one in value] if isinstance(value, list) else value
-
-    return text(config | ({"run": [config["run"]]} if isinstance(config.get("run"), str) else {}))
+    return Prepared(expand(whole), filled, list(map(str, placed)))
 
 
 def check_folder() -> None:
@@ -103,25 +93,20 @@ def check_folder() -> None:
         raise InputError(f"results is {what}: it must be a folder, or be made again.")
 
 
-def run_of_files(config: dict, files: Sequence[Path], given: int, command_line: Mapping) -> None:
-    """Set `run` in a merged config by its files, the last `given` of which are those of
-    --configfile.
-
-    Above these stands --config, below the folder's config.yaml, then the workflow's: in each a
-    `run`, else all of its datasets.
+def run_of_files(files: Sequence[Path], given: int, command_line: Mapping) -> object:
+    """What is to be built: `run` of --config; else of the files of --configfile, the last `given`; else of
+    the folder's config.yaml, then of the workflow's: in each its `run`, else all of its datasets.
     """
     if "run" in command_line:
-        return
+        return command_line["run"]
     split = len(files) - given
-    layers = [merged([path]) for path in files[:split]] + [merged(files[split:])]
+    layers = [*(merged([path]) for path in files[:split]), merged(files[split:])]
     for layer in reversed(layers):
         if "run" in layer:
-            return
-        datasets = layer.get("datasets")
-        if isinstance(datasets, Mapping) and datasets:
-            config["run"] = [str(name) for name in datasets]
-            return
-    config["run"] = [FALLBACK]
+            return layer["run"]
+        if isinstance(layer.get("datasets"), Mapping) and layer["datasets"]:
+            return list(layer["datasets"])
+    return [FALLBACK]
 
 
 def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
@@ -130,5 +115,4 @@ def wanted_datasets(config: Mapping, words: Iterable[str]) -> list[str]:
     """
     if any(word.startswith("results/") or word == "--unlock" for word in words):
         return []
-    run = config.get("run") or []
-    return [run] if isinstance(run, str) else run if isinstance(run, list) else []
+    return config["run"] if isinstance(config["run"], list) else []

@@ -1,13 +1,14 @@
 """What a check reads: a dataset's block, typed and filled, and the config around it."""
 
+import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from bimix.blocks import Block, Key
-from bimix.mixtures.names import REWEIGHTING, MixtureNames
-from bimix.settings.complete import known_mixtures, merged_recipe, mixture_lists, reweighting_training, swarm_names
+from bimix.mixtures.names import REWEIGHTING, MixtureNames, known_names, published_table
+from bimix.settings.complete import merged_recipe, mixture_lists, reweighting_training, swarm_names
 from bimix.settings.models import Config, Dataset, LikeRecipe, Observed
 
 
@@ -18,7 +19,7 @@ class Scope:
     `wanted`: it is to be built, so its files must be there and its laws be possible; `plans_only`:
     nothing runs, and what its files hold decides nothing of the plan. `trained`: domains of the
     mixtures, `answering`: those with losses, `measured`: mixtures in tables of losses measured
-    elsewhere; None where they are not known.
+    elsewhere; None where these were not read.
     """
 
     config: Config
@@ -47,23 +48,37 @@ class Scope:
         """Laws that give an optimised mixture."""
         return self.config.laws.optimise
 
-    def value(self, path: str) -> object:
-        """What stands at a path of the dataset's block, or of the config where it begins with a slash."""
-        found: object = self.config if path.startswith("/") else self.block
-        for part in path.strip("/").split("/"):
-            found = found.get(part) if isinstance(found, Mapping | Block) else None
-        return found
+    @cached_property
+    def lists(self) -> dict[Key, list[str]]:
+        """Lists of mixtures, by their keys."""
+        return mixture_lists(self.block)
 
     @cached_property
     def known(self) -> list[str] | None:
         """All mixtures that the lists may name; None where they are not known."""
         if not self.is_text:
             return self.measured
-        return [*known_mixtures(self.config, self.name, self.code), *swarm_names(self.config, self.name)]
+        try:
+            header = next(iter(self.published_rows()), [])
+        except (OSError, ValueError):  # a fault of its own
+            header = []
+        published = [f"published_{column}" for column in header[1:]]
+        return [*known_names(self.mixtures, published), *swarm_names(self.block)]
 
-    def lists(self) -> Iterator[tuple[Key, list[str]]]:
-        """Lists of mixtures, by their keys."""
-        return mixture_lists(self.block)
+    def published_rows(self) -> list[list[str]]:
+        """The published table that the dataset names; no rows without one. Errors: it cannot be read."""
+        if self.block.published is None:
+            return []
+        table = Path(published_table(self.block.published, f"{self.code}/"))
+        with table.open(encoding="utf-8", newline="") as lines:
+            return [row for row in csv.reader(lines) if row]
+
+    def value(self, path: str) -> object:
+        """What stands at a path of the dataset's block."""
+        found: object = self.block
+        for part in path.split("/"):
+            found = found.get(part) if isinstance(found, Mapping | Block) else None
+        return found
 
     def group(self, name: str | None) -> list[str] | None:
         """The mixtures of a group under `groups`; None where it is none of them."""
@@ -86,7 +101,8 @@ class Scope:
         """All trainings of the dataset in full, each by the key that sets it."""
         found = {("training", model): self.recipe(model) for model in self.block.training}
         found["swarm", "training"] = self.swarm_recipe()
-        own = self.recipe(self.block.reweighting.model) if self.block.reweighting else None
-        for method in REWEIGHTING if own else ():
-            found["reweighting", method] = reweighting_training(self.config, self.name, method, own)
+        settings = self.block.reweighting
+        recipe = self.recipe(settings.model) if settings else None
+        for method in REWEIGHTING if recipe else ():
+            found["reweighting", method] = reweighting_training(self.config, settings, method, recipe)
         return ((key, recipe) for key, recipe in found.items() if recipe and "like" not in recipe)

@@ -18,7 +18,6 @@ from bimix.laws.table import LAWS, OPTIMUM
 from bimix.mixtures.names import published_table
 from bimix.model.shape import UNKNOWN_VOCABULARY
 from bimix.names import named, shown
-from bimix.settings.complete import published_rows
 from bimix.settings.ladder import text_bytes, token_bytes
 from bimix.settings.scope import Scope
 from bimix.training.recipe import evaluations, rate_fault
@@ -64,7 +63,7 @@ def check_measured_only(scope: Scope) -> Faults:
     key, block = "corpus/validation_only", scope.block
     for name in block.corpus.validation_only.keys() & set(block.domains):
         yield (*key.split("/"), name), "it is in `domains`, which are trained on; files of it go to `validation`."
-    listed = [found[1] for _, names in scope.lists() for name in names if (found := OPTIMUM.fullmatch(name))]
+    listed = [found[1] for _, names in scope.lists.items() for name in names if (found := OPTIMUM.fullmatch(name))]
     for law in dict.fromkeys([*scope.laws, *listed]) if scope.wanted else ():
         if not LAWS[law].measured_only:
             sentence = f"{law} has losses of training domains alone; leave it out of laws/optimise and of all groups,"
@@ -75,7 +74,7 @@ def check_published(scope: Scope) -> Faults:
     """The table of published mixtures that the dataset names."""
     table = published_table(scope.block.published, f"{scope.code}/")
     try:
-        header, *rows = published_rows(scope.config, scope.name, scope.code) or [[]]
+        header, *rows = scope.published_rows() or [[]]
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         sentence = f"the table {table} cannot be read ({why}): name pile, slimpajama or the path of a .csv table."
