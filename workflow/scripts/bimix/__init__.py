@@ -23,8 +23,8 @@ Only `model`, `training` and `reweighting` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/files`, `corpus/harvest`,
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `corpus/tasks`, `digests`,
 `observations/imports`, `outputs`, `plan/shards`,
-`results/watch`, `settings/complete`, `settings/files`,
-`settings/ladder`, `settings/text`, `tables`,
+`results/watch`, `settings/files`,
+`settings/ladder`, `settings/scope`, `settings/text`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`,
 `training/devices`, `training/rows`.
 """
