@@ -89,6 +89,15 @@ def test_optimum_with_weights_bounds_and_epochs(fitted):
     with pytest.raises(InputError, match=r"upper bounds sum to 0\.9"):
         optimize_mixture.main([*common, "--upper", '{"code": 0.3, "law": 0.3, "web": 0.3}'])
     refused("--max-epochs needs --tokens", optimize_mixture.main, [*common, "--max-epochs", "4"])
+    for flag, value in (
+        ("--max-epochs", "nan"),
+        ("--max-epochs", "-1"),
+        ("--run-tokens", "inf"),
+        ("--strengths", "nan"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            optimize_mixture.main([*common, *epochs[2:], flag, value])
+        assert ended.value.code == 2
 
 
 def test_a_loss_that_weighs_0_need_not_be_defined(fitted, capsys):

@@ -1,5 +1,6 @@
 """Mixtures in stages: what is one, what is refused, where they begin, and the scripts."""
 
+import argparse
 import json
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import gather_mixtures
 import mix_given
 import mix_stages
 from bimix.errors import InputError
-from bimix.mixtures.mixture import Mixture
+from bimix.judge.evidence import outside
+from bimix.mixtures.mixture import Mixture, whole_runs
 from bimix.training.recipe import first_updates
 
 FIRST, EVEN, SECOND = {"ants": 0.7, "bees": 0.3}, {"ants": 0.5, "bees": 0.5}, {"ants": 0.2, "bees": 0.8}
@@ -114,6 +116,11 @@ def test_a_file_in_stages_is_taken_in_with_all_domains(folder: Path) -> None:
         mix_given.main(["--name", "two", "--mixture", str(folder / "two.json"), "--domains", "ants", "--out", str(out)])
 
 
-def test_a_group_shows_each_stage_and_never_their_average(folder: Path) -> None:
+def test_a_group_shows_each_stage_and_bounds_hold_for_the_whole_run(folder: Path) -> None:
     found = gathered(folder, "even", "two")
     assert found == {"even": EVEN, "two (stage 1 of 2)": FIRST, "two (stage 2 of 2)": SECOND}
+    whole = whole_runs(pl.read_parquet(folder / "table.parquet"))
+    assert whole == {"two": pytest.approx({"ants": 0.575, "bees": 0.425})}
+    options = argparse.Namespace(lower='{"bees": 0.45}', upper=None, max_epochs=None)
+    assert outside(found | whole, options, None, None) == ["two (stage 1 of 2)", "two"]
+    assert "share" not in pl.read_parquet_schema(gathered(folder, "even") and folder / "table.parquet")

@@ -1,5 +1,6 @@
 """faults.yaml: each fault of a config with key and line, all at once, and no others."""
 
+import json
 import re
 from pathlib import Path
 
@@ -27,6 +28,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "mixtures.csv").write_text("\n".join(["mixture,domain,proportion", *shares]))
     (folder / "metrics.csv").write_text("mixture,err\nm0,0.5\nm1,0.4\n")
     (folder / "tokens.csv").write_text("domain,tokens\nweb,10\ncode,5\n")
+    stages = [{"share": 0.5, "mixture": {"web": 1}}, {"share": 0.5, "mixture": {"code": 1}}]
+    (folder / "staged.json").write_text(json.dumps({"stages": stages}))
     (folder / "home/workflow").mkdir(parents=True)
     (folder / "home/workflow/defaults.yaml").write_text(yaml.safe_dump(merged(FITTED_ONCE), sort_keys=False))
     (folder / "home/resources").symlink_to(ROOT / "resources")

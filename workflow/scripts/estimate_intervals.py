@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.errors import InputError, run
+from bimix.errors import InputError, finite, run
 from bimix.laws.document import checked_law
 from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import read_proportions
@@ -35,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     add_tables(parser, prior=False)  # those that it was fitted to
     parser.add_argument("--step", required=True, type=int, help="the step of the predictions and of the optimum")
     parser.add_argument("--resamples", type=int, default=0, help="refits for intervals of coefficients and proportions")
-    parser.add_argument("--level", required=True, type=float, help="share that an interval is to hold, such as 0.9")
+    parser.add_argument("--level", required=True, type=finite, help="share that an interval is to hold, such as 0.9")
     parser.add_argument("--seed", type=int, default=0, help="of --resamples")
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="tidy mixtures, for intervals of losses")
     parser.add_argument("--baseline", help="name of the mixture that the optimum's gain is counted from")

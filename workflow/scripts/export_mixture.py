@@ -12,7 +12,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.errors import InputError, run
+from bimix.errors import InputError, finite, run
 from bimix.exports.data import as_data
 from bimix.exports.formats import FORMATS
 from bimix.exports.weights import staged
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> None:
         nargs="?",
         help="unique tokens by domain: a table of domain and tokens, a JSON file or the JSON itself",
     )
-    parser.add_argument("--run-tokens", nargs="?", type=float, help="tokens that the run trains on, for epochs")
+    parser.add_argument("--run-tokens", nargs="?", type=finite, help="tokens that the run trains on, for epochs")
     parser.add_argument("--run-steps", nargs="?", type=int, help="updates of the run, for where stages begin")
     parser.add_argument("--out", type=Path, required=True, help="the configuration to write")
     options = parser.parse_args(argv)

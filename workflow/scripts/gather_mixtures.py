@@ -3,7 +3,7 @@
 mixtures/{mixture}.json ... -> mixtures/groups/{group}.parquet (mixture, domain, proportion, pool:
 tokens)
 
-A mixture in stages is one for each of them, called `name (stage 1 of 2)`.
+A mixture in stages is one for each of them, called `name (stage 1 of 2)`, with its `share` of the run.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from bimix.errors import run
-from bimix.mixtures.mixture import Mixture
+from bimix.mixtures.mixture import Mixture, Stage, stage_name
 from bimix.mixtures.pools import add_pools, with_pools
 from bimix.outputs import write_table
 
@@ -28,18 +28,23 @@ def main(argv: list[str] | None = None) -> None:
     mixtures = each_stage(
         {name: Mixture.read(path) for name, path in zip(options.names, options.mixtures, strict=True)}
     )
-    rows = [(name, domain, proportion) for name, own in mixtures.items() for domain, proportion in own.items()]
-    table = pl.DataFrame(rows, schema=["mixture", "domain", "proportion"], orient="row")
+    rows = [
+        (name, domain, proportion, share)
+        for name, (share, own) in mixtures.items()
+        for domain, proportion in own.items()
+    ]
+    table = pl.DataFrame(rows, schema=["mixture", "domain", "proportion", "share"], orient="row")
+    if (table["share"] == 1).all():
+        table = table.drop("share")
     write_table(with_pools(table, options.tokens, options.pool_share), options.out)
 
 
-def each_stage(mixtures: dict[str, Mixture]) -> dict[str, dict[str, float]]:
-    """Proportions by the mixture's name; of several stages each, with its number."""
+def each_stage(mixtures: dict[str, Mixture]) -> dict[str, Stage]:
+    """The stages of mixtures by name; of several stages each, with its number."""
     found = {}
     for name, mixture in mixtures.items():
-        count = len(mixture.stages)
         for number, stage in enumerate(mixture.stages, start=1):
-            found[name if count == 1 else f"{name} (stage {number} of {count})"] = stage.proportions
+            found[name if len(mixture.stages) == 1 else stage_name(name, number, len(mixture.stages))] = stage
     return found
 
 

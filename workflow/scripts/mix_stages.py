@@ -7,14 +7,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.errors import InputError, run
+from bimix.errors import InputError, finite, run
 from bimix.mixtures.mixture import Mixture, read_proportions
 
 
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mixtures", type=Path, nargs="+", required=True, help="{domain: proportion}, JSON")
-    parser.add_argument("--shares", type=float, nargs="+", required=True, help="of the run, in the same order")
+    parser.add_argument("--shares", type=finite, nargs="+", required=True, help="of the run, in the same order")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
     if len(options.mixtures) != len(options.shares):

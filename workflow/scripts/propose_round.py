@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.errors import InputError, run
+from bimix.errors import InputError, finite, run
 from bimix.mixtures.mixture import as_mixture
 from bimix.mixtures.names import round_names, round_of
 from bimix.observations.observations import proportions_of
@@ -32,7 +32,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--hand",
         nargs="*",
-        type=float,
+        type=finite,
         default=(),
         metavar="EPOCHS",
         help="of the domains that --weights want, in rules by hand: first where fewer than two runs read them so often",

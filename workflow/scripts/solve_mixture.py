@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.errors import run
+from bimix.errors import finite, run
 from bimix.judge.facts import law_facts, optimum_facts, shown_optimum
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import OBSERVED
@@ -53,7 +53,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--hand",
         nargs="+",
-        type=float,
+        type=finite,
         metavar="EPOCHS",
         help=f"of the domains that --weights want, in rules by hand: candidates for the answer ({EPOCHS[0]} {EPOCHS[1]})",
     )

@@ -20,7 +20,7 @@ from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.remarks import add_text, remarks
 from bimix.judge.verdict import OBSERVED
-from bimix.mixtures.mixture import read_proportions
+from bimix.mixtures.mixture import read_proportions, whole_runs
 from bimix.mixtures.names import GIVEN, SEARCHED
 from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
@@ -124,7 +124,9 @@ def read(options: argparse.Namespace) -> Result:
     names = [path.stem for path in options.optimised]
     optima = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
     laws = {name: read_json(path) for name, path in zip(names, options.coefficients, strict=True)}
-    ran = {name: own for path in options.mixtures for name, own in by_mixture(read_table(path)).items()}
+    groups = [read_table(path) for path in options.mixtures]
+    ran = {name: own for table in groups for name, own in by_mixture(table).items()}
+    staged = {name: own for table in groups for name, own in whole_runs(table).items()}
     called = moved(ran, optima)
     said = sections.moved(called, ran, optima)
     for sentence in said:
@@ -134,7 +136,7 @@ def read(options: argparse.Namespace) -> Result:
     run_tokens = {name: run_tokens_of(law, options.run_tokens, options.step) for name, law in laws.items()}
     tokens = read_tokens(options.tokens[0]) if options.tokens else {}
     ranks = ranks_of(shares, roles_of(shares, tokens), options.ranks)
-    forbidden = outside(shares, options, tokens, run_tokens.get(names[0]))
+    forbidden = outside(shares | staged, options, tokens, run_tokens.get(names[0]))
     spans = [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
     tables = {"intervals": pl.concat(spans)}
     if options.laws:

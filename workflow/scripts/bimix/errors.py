@@ -1,6 +1,8 @@
 """The error that a user can fix; a script ends on it in one sentence, without passwords."""
 
+import argparse
 import errno
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -15,6 +17,13 @@ HIDDEN = "***"
 
 class InputError(ValueError):
     """One sentence for the user with the value, the place (file and line, row or key), the cure."""
+
+
+def finite(text: str) -> float:
+    """The number of a flag. Errors (argparse's, in a sentence): it is none, or not finite."""
+    if not math.isfinite(number := float(text)):
+        raise argparse.ArgumentTypeError(f"{text} is no finite number")
+    return number
 
 
 def masked(text: str) -> str:

@@ -9,6 +9,7 @@ which differ from one processor to another, must not define another run.
 """
 
 import math
+import re
 import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from bimix.tables import EXACT, ROUNDING, is_text, read_object, read_table, rena
 
 DECIMALS = 6
 LEAST = 1e-7  # a smaller proportion is 0; from here on it is at least one millionth
+STAGE = re.compile(r"(.+) \(stage \d+ of \d+\)")  # the name of a stage in a table
 FINE = 1000  # parts of the last decimal that are looked at when it is rounded
 
 Key = TypeVar("Key", bound=Hashable)
@@ -110,6 +112,23 @@ class Mixture:
     def over(self, domains: Sequence[str]) -> np.ndarray:
         """Proportions (stages, m) of these domains; 0 where one is not named."""
         return np.array([[stage.proportions.get(domain, 0.0) for domain in domains] for stage in self.stages])
+
+
+def stage_name(name: str, number: int, count: int) -> str:
+    """What a table of mixtures calls a stage of one."""
+    return f"{name} (stage {number} of {count})"
+
+
+def whole_runs(table: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """{mixture: {domain: proportion}} over the whole run, of mixtures that a table has by their stages."""
+    if "share" not in table.columns:
+        return {}
+    found: dict[str, dict[str, float]] = {}
+    for name, domain, proportion, share in table.select("mixture", "domain", "proportion", "share").iter_rows():
+        if stage := STAGE.fullmatch(name):
+            run = found.setdefault(stage[1], {})
+            run[domain] = run.get(domain, 0.0) + share * proportion
+    return found
 
 
 def is_staged(document: object) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.errors import InputError
+from bimix.errors import InputError, finite
 from bimix.tables import read_table
 
 
@@ -27,7 +27,7 @@ def pools(index: Path, share: float) -> dict[str, int]:
 def add_pools(parser: argparse.ArgumentParser) -> None:
     """Add the flags for the column `pool` of mixtures; without --tokens there is no such column."""
     parser.add_argument("--tokens", nargs="?", type=Path, help="token index, whose rows are the pools of the runs")
-    parser.add_argument("--pool-share", type=float, default=1.0, help="the share of each domain's rows that a run has")
+    parser.add_argument("--pool-share", type=finite, default=1.0, help="the share of each domain's rows that a run has")
 
 
 def with_pools(mixtures: pl.DataFrame, index: Path | None, share: float) -> pl.DataFrame:

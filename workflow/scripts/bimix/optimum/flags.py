@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from bimix.errors import InputError
+from bimix.errors import InputError, finite
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS
 from bimix.mixtures.mixture import read_proportions
@@ -13,8 +13,17 @@ from bimix.tables import read_numbers, read_tokens
 
 
 def number_or_none(text: str) -> float | None:
-    """A number, or None for the word none."""
-    return None if text == "none" else float(text)
+    """A finite number, or None for the word none."""
+    return None if text == "none" else finite(text)
+
+
+def epochs_or_none(text: str) -> float | None:
+    """A number above 0, which may be infinite, or None for the word none."""
+    if text == "none":
+        return None
+    if not (epochs := float(text)) > 0:
+        raise argparse.ArgumentTypeError(f"{text} is no number above 0")
+    return epochs
 
 
 FLAGS = {
@@ -24,7 +33,7 @@ FLAGS = {
     "lower": {"help": "{domain: least proportion}, a JSON file or the JSON itself"},
     "upper": {"help": "{domain: largest proportion}, likewise"},
     "max-epochs": {
-        "type": number_or_none,
+        "type": epochs_or_none,
         "help": "no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: any number"
         " too, or what the law itself allows (olmix: 4)",
     },
@@ -47,7 +56,7 @@ FLAGS = {
     },
     "strengths": {
         "nargs": "*",
-        "type": float,
+        "type": finite,
         "default": (),
         "metavar": "STRENGTH",
         "help": "the least and the greatest of Dirichlet draws: the stronger, the nearer to the centre (without: RegMix's, 0.1 5)",

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from bimix.errors import finite
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
 from bimix.laws.fitted import asked_at, fit
@@ -50,14 +51,14 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step", type=int, help="of the run to be made good; without it the last that most runs share")
     add_flags(parser, "bounds", "objective", "run-tokens", "parameters")
     parser.add_argument("--asked", type=Path, nargs="?", help="JSON of parameters and tokens of a law over sizes")
-    parser.add_argument("--distance", type=float, default=DISTANCE, help="least distance from runs (%(default)s)")
+    parser.add_argument("--distance", type=finite, default=DISTANCE, help="least distance from runs (%(default)s)")
     parser.add_argument(
         "--least",
-        type=float,
+        type=finite,
         default=0.0,
         help="no domain has less than this part of its share of --tokens, but for a bound --lower of its own (%(default)s)",
     )
-    parser.add_argument("--noise", type=float, help="of a run's log objective; else that of further seeds, if any")
+    parser.add_argument("--noise", type=finite, help="of a run's log objective; else that of further seeds, if any")
 
 
 def read_search(options: argparse.Namespace) -> Search:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.errors import InputError
+from bimix.errors import InputError, finite
 from bimix.mixtures.by_hand import wanted, wanted_domains, within
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.prior import kin_weights
@@ -27,7 +27,7 @@ def allowed(epochs: Iterable[float], most: float | None) -> list[float]:
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add what rules by hand are made by, next to bounds and prior, for `Wanted.of`."""
-    parser.add_argument("--hand", nargs="+", type=float, default=EPOCHS, help="epochs of wanted domains, by hand")
+    parser.add_argument("--hand", nargs="+", type=finite, default=EPOCHS, help="epochs of wanted domains, by hand")
     parser.add_argument("--rest", nargs="?", type=Path, help="mixture.json whose shares the rest has; else the tokens'")
 
 

@@ -15,7 +15,7 @@ from bimix.names import named
 from bimix.settings.models import SUM_TOLERANCE
 from bimix.settings.scope import Scope
 from bimix.settings.text import file_fault, unmeasured
-from bimix.training.recipe import evaluations
+from bimix.training.recipe import evaluations, first_updates
 
 SHARES = 1e-6  # by which shares of stages may miss 1
 LONGEST = 100  # letters of the models' names together, which become part of paths
@@ -88,47 +88,64 @@ def check_downstream(scope: Scope) -> Faults:
             yield ("downstream", "steps", number), f"{step} is no evaluation of {own.model}, which has {every}."
 
 
-# Mixtures one after the other, and an optimum in one stage
+# Mixtures in stages
 
 
 def check_stages(scope: Scope) -> Faults:
-    """Faulty stages: shares that do not sum to 1, stages in stages, a name twice."""
-    stages = scope.block.stages
-    for name, own in stages.items():
-        total = math.fsum(stage.share for stage in own)
-        if abs(total - 1) > SHARES:
-            yield ("stages", name), f"the shares of its stages sum to {total:.9g}, not to 1."
+    """Faulty stages: shares that do not sum to 1 or are shorter than an update, stages in stages, a name
+    twice.
+    """
+    stages, trained = scope.block.stages, trained_on(scope)
+    for name, parts in stages.items():
+        shares = [stage.share for stage in parts]
+        if abs(math.fsum(shares) - 1) > SHARES:
+            yield ("stages", name), f"the shares of its stages sum to {math.fsum(shares):.9g}, not to 1."
         if name in (scope.block.mixture_files or {}):
             yield ("stages", name), "it is the name of a mixture under `mixture_files`; take another."
-        for number, stage in enumerate(own):
+        for number, stage in enumerate(parts):
             if stage.mixture in stages:
                 sentence = f"{stage.mixture} has stages itself; write all stages in one list."
                 yield ("stages", name, number, "mixture"), sentence
+        models = {model for key, names in scope.lists.items() if name in names for model in trained.get(key, ())}
+        for model in sorted(models):
+            if recipe := scope.recipe(model):
+                try:
+                    first_updates(shares, recipe["steps"], f"a run of {model}")
+                except InputError as error:
+                    yield ("stages", name), str(error)
 
 
-def check_staged_references(scope: Scope) -> Faults:
-    """Mixtures that others are measured against or drawn around have one stage."""
-    block, staged = scope.block, staged_names(scope)
-    given = [("centre", block.centre)]
-    given += [((*key, 0), names[0]) for key, names in scope.lists.items() if key[0] not in ("groups", "search")]
-    given += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
-    given += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
-    for key, name in given:
+def check_staged(scope: Scope) -> Faults:
+    """Mixtures in stages where one mixture for the whole run is needed: what others are compared with or
+    drawn around, runs that laws are fitted to or scored on, formats of commands that hold one mixture.
+    """
+    block, models, lists = scope.block, scope.config.models, scope.lists
+    staged, trained = staged_names(scope), trained_on(scope)
+    single = [("centre", block.centre)]
+    single += [((*key, 0), lists[key][0]) for key in [("compare", "mixtures")] if key in lists]
+    single += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
+    single += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
+    for key, name in single:
         if name in staged:
             yield key, f"{name} has stages, and what others are measured against is one mixture for the whole run."
-
-
-def check_staged_commands(scope: Scope) -> Faults:
-    """Stages of a mixture that a command trains on, in a format that holds one mixture."""
-    models, staged, trained = scope.config.models, staged_names(scope), trained_on(scope)
+    fitted = {("compare", "mixtures") if group == "compare" else ("groups", group) for group in fitted_groups(scope)}
+    fitted |= {("search", "start")} | ({("compare", "mixtures")} if block.optimum.models else set())
     able = named(name for name, form in FORMATS.items() if form.stages)
-    for key, names in scope.lists.items():
-        for model in trained.get(key, ()):
-            form = models[model].format if model in models else None
-            for number, name in enumerate(names) if form and not FORMATS[form].stages else ():
-                if name in staged:
-                    holds = f"{name} has stages, and the `format` of {model}, {form}, holds one mixture"
-                    yield (*key, number), f"{holds}: take {able}, or leave it out here."
+    for key, names in lists.items():
+        forms = {model: models[model].format for model in trained.get(key, ()) if model in models}
+        flat = [(model, form) for model, form in forms.items() if form and not FORMATS[form].stages]
+        for number, name in enumerate(names):
+            if name in staged and key in fitted:
+                sentence = f"{name} has stages, and a law reads one mixture of each run; take it away."
+                yield (*key, number), sentence
+            for model, form in flat if name in staged else ():
+                holds = f"{name} has stages, and the `format` of {model}, {form}, holds one mixture"
+                yield (*key, number), f"{holds}: take {able}, or leave it out here."
+
+
+def fitted_groups(scope: Scope) -> list[str]:
+    """The groups that laws are fitted to or scored on."""
+    return list(dict.fromkeys([scope.block.optimum.group, *scope.block.held_out]))
 
 
 def staged_names(scope: Scope) -> set[str]:
@@ -143,18 +160,6 @@ def staged_names(scope: Scope) -> set[str]:
         with contextlib.suppress(InputError):
             found |= {name} if is_staged(read_json(path)) else set()
     return found
-
-
-def check_fitted_stages(scope: Scope) -> Faults:
-    """Fitted and scored groups have no stages."""
-    block, staged = scope.block, scope.block.stages or {}
-    for group in dict.fromkeys([block.optimum.group, *block.held_out]):
-        compared = group == "compare"
-        names, key = block.compare.mixtures if compared else scope.group(group) or [], ("groups", group)
-        for place, name in enumerate(names):
-            if name in staged:
-                sentence = f"{name} has stages, and a law reads one mixture of each run; take it away."
-                yield (*(("compare", "mixtures") if compared else key), place), sentence
 
 
 # What a mixture is best at

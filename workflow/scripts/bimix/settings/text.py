@@ -140,8 +140,8 @@ def _listed(pattern: str) -> list[str]:
 
 
 def check_epochs(scope: Scope) -> Faults:
-    """With the bound on epochs all text together, by the size of its files, is less than the run
-    reads: a fault if ten times the text would not do, for sizes are good to a few times at worst.
+    """Bounds on epochs and shares that leave no mixture by the size of the domains' files: a fault if ten
+    times the text would not do, for sizes are good to a few times at worst, else a remark.
     """
     optimum, trained = scope.block.optimum, scope.block.tokenizer.train
     sources = [pattern for _, patterns in corpus_patterns(scope.block["corpus"]) for pattern in patterns]
@@ -149,16 +149,27 @@ def check_epochs(scope: Scope) -> Faults:
     recipe = scope.recipe(model)
     if not scope.wanted or recipe is None or not sources or any("://" in one or one[:1] == "@" for one in sources):
         return
-    text = sum(text_bytes(scope.config, scope.name).values())
-    tokens = optimum.max_epochs * text / token_bytes(trained.vocabulary if trained else UNKNOWN_VOCABULARY)
+    in_token = token_bytes(trained.vocabulary if trained else UNKNOWN_VOCABULARY)
     step = recipe["steps"] if optimum.for_ else optimum.step
     run = step * recipe["batch_rows"] * scope.block.sequence_length
-    if tokens < run:
+    # the largest share of each domain, were its text as large as its files say
+    most = {
+        domain: optimum.max_epochs * size / in_token / run
+        for domain, size in text_bytes(scope.config, scope.name).items()
+    }
+    upper, lower = optimum.upper or {}, optimum.lower or {}
+    reads = f"a run of {model} to step {step:,} reads {run:,}"
+    if (total := sum(min(share, upper.get(domain, 1)) for domain, share in most.items())) < 1:
+        more = sum(min(SURE * share, upper.get(domain, 1)) for domain, share in most.items())
         sentence = (
-            f"{optimum.max_epochs:g} epochs of all text are about {tokens:,.0f} tokens by the size of its files, and a"
+            f"{optimum.max_epochs:g} epochs of all text are about {total * run:,.0f} tokens by the size of its files"
         )
-        sentence += f" run of {model} to step {step:,} reads {run:,}: allow more, or run for less."
-        yield "optimum/max_epochs", sentence, SURE * tokens >= run
+        yield "optimum/max_epochs", f"{sentence}, and {reads}: allow more, or run for less.", more >= 1
+    for domain in lower.keys() & most.keys():
+        if lower[domain] > most[domain]:
+            sentence = f"{optimum.max_epochs:g} epochs of its text are about {most[domain]:.2g} of the run, as {reads}:"
+            remark = SURE * most[domain] >= lower[domain]
+            yield ("optimum", "lower", domain), f"{sentence} allow more epochs, or lower this bound.", remark
 
 
 # Trainings
