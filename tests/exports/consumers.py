@@ -1,7 +1,6 @@
 """What training stacks read out of their configurations: {path or name: weight, normalised}.
 
-Written from what their sources do (commits in docs/export.md); where a package is installed, its
-own code reads in test_consumers.py.
+Written from what their sources do (commits in docs/export.md).
 """
 
 import argparse

@@ -8,15 +8,12 @@ from pathlib import Path
 
 import consumers
 import numpy as np
-import polars as pl
 import pytest
 import yaml
 from consumers import DOCUMENTS, READERS
 from refusals import refused
 
 import export_mixture
-import propose_round
-from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 
 # A path that a format holds only if it quotes it; the first four split arguments, YAML or flags.
@@ -31,15 +28,15 @@ BY_FILE = {form for form, (_, by_name) in READERS.items() if not by_name} - {"to
 
 
 def exported(
-    folder: Path, form: str, mixture: dict, domains: dict, run: float | None = None, **top: object
-) -> tuple[str, Path]:
-    """The text of an export, and where it stands."""
+    folder: Path, form: str, mixture: dict, domains: dict, run: float | None = None, *flags: str, **top: object
+) -> str:
+    """The text of an export."""
     (folder / "mixture.json").write_text(json.dumps(mixture))
     (folder / "data.json").write_text(json.dumps({"domains": domains, **top}))
     out = folder / f"out{FORMATS[form].ending}"
     arguments = ["--mixture", str(folder / "mixture.json"), "--data", str(folder / "data.json"), "--format", form]
-    export_mixture.main([*arguments, "--out", str(out), *(["--run-tokens", str(run)] if run else [])])
-    return consumers.written(out), out
+    export_mixture.main([*arguments, "--out", str(out), *(["--run-tokens", str(run)] if run else []), *flags])
+    return consumers.written(out)
 
 
 def files(paths: list[str], sizes: list[float] | None = None) -> list[dict]:
@@ -90,7 +87,7 @@ def test_what_a_consumer_reads_is_the_mixture_by_name(tmp_path: Path, form: str)
     ways = ("samples", "documents") if form in DOCUMENTS else ("samples",)
     for seed, records in itertools.product(range(12), ways):
         mixture, domains = drawn(np.random.default_rng(seed))
-        text, _ = exported(tmp_path, form, mixture, domains, 1e10, records=records, sequence_length=2048)
+        text = exported(tmp_path, form, mixture, domains, 1e10, records=records, sequence_length=2048)
         weights = read(text)
         found = tokens_by_domain(weights, by_name, domains, records == "documents")
         assert found == pytest.approx(mixture, abs=1e-6)
@@ -105,7 +102,7 @@ def test_a_domain_keeps_its_share_however_many_files_it_has(tmp_path: Path) -> N
         for name, count in (("web", 300), ("wiki", 2000))}  # fmt: skip
     mixture = {"web": 1 - 1e-6, "wiki": 1e-6}
     for form in ("megatron-file", "csv", "nanotron"):
-        weights = READERS[form][0](exported(tmp_path, form, mixture, domains, records="samples")[0])
+        weights = READERS[form][0](exported(tmp_path, form, mixture, domains, records="samples"))
         for name, block in domains.items():
             own, size = [weights[file["path"]] for file in block["train"]], sum(file["size"] for file in block["train"])
             assert math.fsum(own) == pytest.approx(mixture[name], rel=1e-9)
@@ -115,7 +112,7 @@ def test_a_domain_keeps_its_share_however_many_files_it_has(tmp_path: Path) -> N
 def test_the_label_of_a_file_is_no_name_of_another_domain(tmp_path: Path) -> None:
     domains = {"code": {"train": files(["/a", "/b"])}, "code_0": {"train": files(["/c"])}}
     shares = {"code": 0.5, "code_0": 0.5}
-    read = READERS["streaming"][0](exported(tmp_path, "streaming", shares, domains, records="samples")[0])
+    read = READERS["streaming"][0](exported(tmp_path, "streaming", shares, domains, records="samples"))
     assert read == pytest.approx({"/a": 0.25, "/b": 0.25, "/c": 0.5})
 
 
@@ -133,41 +130,29 @@ def test_a_path_is_read_as_it_was_or_refused(tmp_path: Path, form: str) -> None:
             mixture = {name: 0.75, "code": 0.25}
             assert repr(path) in refused("cannot be exported", exported, tmp_path, form, mixture, domains, **flags)
             continue
-        text, _ = exported(tmp_path, form, {name: 0.75, "code": 0.25}, domains, **flags)
+        text = exported(tmp_path, form, {name: 0.75, "code": 0.25}, domains, **flags)
         other = "code" if by_name else "/data/c.jsonl"
         assert read(text) == pytest.approx({name if by_name else path: 0.75, other: 0.25})
 
 
-def test_the_next_mixtures_of_a_search_are_exported_from_their_table(tmp_path: Path) -> None:
-    """`bimix next` and `bimix export`, one after the other: NumPy's choice reads the proposal."""
-    names, draw = ["code", "law", "web"], np.random.default_rng(0)
-    shares = draw.dirichlet(np.full(3, 3.0), 6)
-    of_all = [(f"m{run}", name, part) for run, own in enumerate(shares) for name, part in zip(names, own, strict=True)]
-    table = pl.DataFrame(of_all, ["mixture", "domain", "proportion"], orient="row")
-    table.write_csv(tmp_path / "mixtures.csv")
-    losses = table.select("mixture", "domain", pl.lit(100).alias("step"), loss=3 - pl.col("proportion"))
-    losses.write_csv(tmp_path / "losses.csv")
-    given, proposed = (
-        ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"],
-        tmp_path / "next.csv",
-    )
-    propose_round.main([*given, "--law", "bimix", "--count", "2", "--out", str(proposed)])
+def test_a_mixture_is_taken_from_a_table_of_several_by_its_name(tmp_path: Path) -> None:
+    """As `bimix next` writes them."""
+    names, table, out = ["code", "web"], tmp_path / "next.csv", tmp_path / "out.py"
     (tmp_path / "data.json").write_text(
         json.dumps({"domains": {name: {"train": [f"/{name}.jsonl"]} for name in names}, "records": "samples"})
     )
-    flags = ["--data", f"{tmp_path}/data.json", "--format", "huggingface", "--out", f"{tmp_path}/out.py", "--mixture"]
-    for name, rows in pl.read_csv(proposed).group_by("mixture"):
-        export_mixture.main([*flags, str(proposed), "--name", *name])
-        read = READERS["huggingface"][0]((tmp_path / "out.py").read_text())
-        found = {f"/{domain}.jsonl": part for domain, part in rows.select("domain", "proportion").iter_rows() if part}
-        assert read == pytest.approx(found)
-    (tmp_path / "out.py").unlink()
-    sentence = "has 2 mixtures (round1, round1_2): say which by --name, or give a table of one"
-    assert sentence in refused("has 2 mixtures", export_mixture.main, [*flags, str(proposed)])
-    assert not (tmp_path / "out.py").exists()
-    pl.read_csv(proposed).filter(pl.col("mixture") == "round1").write_csv(proposed)
-    export_mixture.main([*flags, str(proposed)])
-    refused("has no mixture 'round2'", export_mixture.main, [*flags, str(proposed), "--name", "round2"])
+    flags = ["--data", f"{tmp_path}/data.json", "--format", "huggingface", "--out", str(out), "--mixture", str(table)]
+    rows = {"round1": "round1,code,0.25\nround1,web,0.75\n", "round1_2": "round1_2,code,1\nround1_2,web,0\n"}
+    table.write_text("mixture,domain,proportion\n" + "".join(rows.values()))
+    for name, found in (("round1", {"/code.jsonl": 0.25, "/web.jsonl": 0.75}), ("round1_2", {"/code.jsonl": 1})):
+        export_mixture.main([*flags, "--name", name])
+        assert READERS["huggingface"][0](out.read_text()) == pytest.approx(found)
+    out.unlink()
+    refused(r"has 2 mixtures \(round1, round1_2\): say which by --name", export_mixture.main, flags)
+    assert not out.exists()
+    table.write_text("mixture,domain,proportion\n" + rows["round1"])
+    export_mixture.main(flags)
+    refused("has no mixture 'round2'", export_mixture.main, [*flags, "--name", "round2"])
 
 
 def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys) -> None:
@@ -175,7 +160,7 @@ def test_domains_of_proportion_zero_are_left_out_and_said(tmp_path: Path, capsys
     domains = {name: {"train": files([f"/{name}.jsonl"]), **block} for name in ("web", "code", "wiki")}
     mixture = {"web": 0.5, "code": 0.5, "wiki": 0.0}
     for form, known in FORMATS.items():
-        text, _ = exported(tmp_path, form, mixture, domains, 1e9, records="samples", sequence_length=8)
+        text = exported(tmp_path, form, mixture, domains, 1e9, records="samples", sequence_length=8)
         said = "Left out, for their proportion is 0: wiki." in capsys.readouterr().err
         assert ("wiki" in text, said) == (known.zero, not known.zero), form
 
@@ -200,7 +185,7 @@ def test_validation_files_are_those_of_all_domains(tmp_path: Path) -> None:
         "wiki": {"train": ["/i"], "validation": ["/i_valid"]},
     }
     mixture = {"web": 1.0, "wiki": 0.0}
-    text = exported(tmp_path, "nemo", mixture, domains)[0]
+    text = exported(tmp_path, "nemo", mixture, domains)
     assert "'validation': ['/w_valid', '/w_valid2', '/i_valid']" in text
 
 
@@ -211,7 +196,7 @@ def test_olmo_core_may_repeat_a_hundredth_more_often_than_the_run_needs(tmp_path
             "web": {"train": ["/w.npy"], "unique_tokens": 9e9},
             "wiki": {"train": ["/i.npy"], "unique_tokens": pool},
         }
-        config = consumers.olmo_config(exported(tmp_path, "olmo-core", {"web": 0.7, "wiki": 0.3}, domains, 1e10)[0])
+        config = consumers.olmo_config(exported(tmp_path, "olmo-core", {"web": 0.7, "wiki": 0.3}, domains, 1e10))
         ratios = {source.source_name: source.max_repetition_ratio for source in config.source_list.sources}
         needed = 1.01 * 3e9 / pool
         assert ratios["web"] == 1 and needed <= ratios["wiki"] < needed + 0.01 and config.requested_tokens == 10**10
@@ -226,9 +211,9 @@ def test_the_epoch_of_a_stream_is_the_run(tmp_path: Path) -> None:
         "code": {"train": ["/c"], "tokens_per_document": 250},
     }
     mixture = {"web": 0.5, "code": 0.5}
-    samples, _ = exported(tmp_path, "streaming", mixture, domains, 1e6, records="samples", sequence_length=100)
+    samples = exported(tmp_path, "streaming", mixture, domains, 1e6, records="samples", sequence_length=100)
     assert yaml.safe_load(samples)["train_loader"]["dataset"]["epoch_size"] == 10_000
-    documents, _ = exported(tmp_path, "streaming", mixture, domains, 1e6, records="documents")
+    documents = exported(tmp_path, "streaming", mixture, domains, 1e6, records="documents")
     loader = yaml.safe_load(documents)["train_loader"]["dataset"]
     assert loader["epoch_size"] == 1000 + 2000
     assert {name: stream["proportion"] for name, stream in loader["streams"].items()} == {
@@ -256,11 +241,8 @@ def test_the_table_has_shares_tokens_and_epochs(tmp_path: Path, capsys) -> None:
 
 def test_pools_come_from_the_table_of_tokens(tmp_path: Path, capsys) -> None:
     (tmp_path / "pools.csv").write_text("domain,tokens\nweb,1000\nweb,1000\n")
-    (tmp_path / "mixture.json").write_text('{"web": 1.0}')
-    (tmp_path / "data.json").write_text('{"domains": {"web": {"train": ["/w"], "unique_tokens": 5}}}')
-    flags = [f"--{name}={tmp_path / file}" for name, file in (("mixture", "mixture.json"), ("data", "data.json"))]
-    flags += [f"--tokens={tmp_path / 'pools.csv'}", "--run-tokens=3000", f"--out={tmp_path / 'o.csv'}"]
-    export_mixture.main([*flags, "--format=csv"])
+    domains = {"web": {"train": ["/w"], "unique_tokens": 5}}
+    exported(tmp_path, "csv", {"web": 1.0}, domains, 3000, f"--tokens={tmp_path}/pools.csv")
     assert capsys.readouterr().out.splitlines()[1].split() == ["web", "1.000000", "3000", "2000", "1.5"]
 
 
@@ -301,30 +283,13 @@ def test_what_is_missing_or_cannot_be_held_ends_in_a_sentence(tmp_path: Path) ->
         assert not list(tmp_path.glob("out*"))
 
 
-def test_the_ending_is_that_of_the_format_and_run_tokens_a_number(tmp_path: Path) -> None:
-    for name, text in (("mixture.json", '{"web": 1}'), ("data.json", '{"domains": {"web": {"train": ["/w"]}}}')):
-        (tmp_path / name).write_text(text)
-    flags = ["--mixture", str(tmp_path / "mixture.json"), "--data", str(tmp_path / "data.json")]
-    with pytest.raises(InputError, match=r"--format nemo is written as a file \.py"):
-        export_mixture.main([*flags, "--format", "nemo", "--out", str(tmp_path / "o.json")])
-    with pytest.raises(InputError, match="--run-tokens is -1: it must be a number of tokens"):
-        export_mixture.main([*flags, "--format", "csv", "--out", str(tmp_path / "o.csv"), "--run-tokens", "-1"])
-    (tmp_path / "pools.json").write_text('{"wiki": 5}')
-    pools = ["--tokens", str(tmp_path / "pools.json")]
-    with pytest.raises(InputError, match="--tokens has no tokens of 'web', which is in the mixture"):
-        export_mixture.main([*flags, "--format", "csv", "--out", str(tmp_path / "o.csv"), *pools])
-
-
-def test_a_domain_that_stands_twice_is_refused(tmp_path: Path) -> None:
-    """JSON's reader would take the last, and lose the files or the share of the first."""
-    web = '"web": {"train": ["/w"]}'
-    for doubled in ("mixture", "data"):
-        domain = web + (', "web": {"train": ["/x"]}' if doubled == "data" else "")
-        (tmp_path / "data.json").write_text(f'{{"domains": {{{domain}}}}}')
-        (tmp_path / "mixture.json").write_text('{"web": 0.5, "web": 1.0}' if doubled == "mixture" else '{"web": 1.0}')
-        flags = [f"--mixture={tmp_path}/mixture.json", f"--data={tmp_path}/data.json", f"--out={tmp_path}/o.csv"]
-        words = f"{doubled}.json: the key 'web' stands there twice in one object"
-        refused(words, export_mixture.main, [*flags, "--format=csv"])
+def test_the_ending_is_that_of_the_format_and_tokens_are_those_of_the_mixture(tmp_path: Path) -> None:
+    for form, flags, words in (
+        ("nemo", ["--out", f"{tmp_path}/o.json"], r"--format nemo is written as a file \.py"),
+        ("csv", ["--run-tokens=-1"], "--run-tokens is -1: it must be a number of tokens"),
+        ("csv", ["--tokens", '{"wiki": 5}'], "--tokens has no tokens of 'web', which is in the mixture"),
+    ):
+        refused(words, exported, tmp_path, form, {"web": 1}, {"web": WEB}, None, *flags)
 
 
 def test_the_example_of_the_page_is_what_comes_out(tmp_path: Path, capsys) -> None:

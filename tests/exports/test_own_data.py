@@ -192,24 +192,3 @@ def test_hugging_face_datasets_draws_the_mixture_of_raw_files_whose_documents_ar
     for row in islice(mixture, 4000):
         drawn["code" if "\n" in row["text"] else "web"] += len(row["text"])
     assert drawn["code"] / drawn.total() == pytest.approx(0.5, abs=0.05)
-
-
-def test_raw_files_that_a_format_names_are_read_and_make_up_the_mixture(raw: Path, tmp_path: Path) -> None:
-    """Every exported path is read by datasets; the tokens that the weights draw are the mixture."""
-    datasets = pytest.importorskip("datasets")
-    wanted = {"web": 0.3, "code": 0.7}
-    content = json.loads((raw / "data.json").read_text())["domains"]
-    paths = {name: [file["path"] for file in block["train"]] for name, block in content.items()}
-    kind = {"sample_by": "document"} if paths["web"][0].endswith(".txt") else {}
-    for own in paths.values():
-        reader = "text" if kind else "json"
-        assert len(datasets.load_dataset(reader, data_files=own, split="train", cache_dir=str(tmp_path), **kind))
-    owner = {path: name for name, own in paths.items() for path in own} | {name: name for name in paths}
-    for form in ("torchtitan", "csv"):
-        text = exported(raw, form, wanted)
-        assert all(path in text for own in paths.values() for path in own), form
-        drawn = Counter()
-        # shares of the tokens, by name or by path (of packed text, the first of a domain's)
-        for key, weight in consumers.READERS[form][0](text).items():
-            drawn[owner[key]] += weight
-        assert drawn["web"] / drawn.total() == pytest.approx(wanted["web"]), form
