@@ -102,7 +102,7 @@ def test_rows_of_two_lengths_are_refused(tmp_path: Path, tokenizer: Path) -> Non
     refused("of 16 tokens in .*/older and of 32 tokens in .*/s; delete", build_index, tmp_path, ["c"])
 
 
-def test_the_index_names_what_shards_drop_and_domains_of_the_same_text(tmp_path: Path, capsys) -> None:
+def test_the_index_names_empty_files_what_shards_drop_and_domains_of_the_same_text(tmp_path: Path, capsys) -> None:
     domains = {"sea": (100, "s"), "ocean": (100, "s"), "lost": (10, "l")}  # rows in two shards, digest
     shards = [Shard(f"{domain}.{n}", "hash", domain, (f"{domain}{n}",)) for domain in domains for n in range(2)]
     (tmp_path / "shards.jsonl").write_text(write_shards(shards))
@@ -119,11 +119,13 @@ def test_the_index_names_what_shards_drop_and_domains_of_the_same_text(tmp_path:
             own |= dict.fromkeys(("documents", "records"), 200) | {"ends": 0}
             place = tmp_path / split / shard.name
             place.mkdir(parents=True)
-            (place / "report.json").write_text(json.dumps({"sequence_length": 16, "domains": {shard.domain: own}}))
+            report = {"sequence_length": 16, "domains": {shard.domain: own}, "without_text": [f"{shard.name}.txt"] * 2}
+            (place / "report.json").write_text(json.dumps(report))
     build_index(tmp_path, list(domains))
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Remark")]
-    assert ["lost" in line and "16%" in line for line in said] == [True, True, False, False]
-    assert "train" in said[0] and "validation" in said[1] and "ocean and sea have the same text" in said[-1]
+    assert "sea.0.txt, sea.0.txt, sea.1.txt" in said[0] and "and 7 more" in said[0]
+    assert ["lost" in line and "16%" in line for line in said[1:]] == [True, True, False, False]
+    assert "train" in said[1] and "validation" in said[2] and "ocean and sea have the same text" in said[-1]
     assert "dropped" not in pl.read_parquet(tmp_path / "train.parquet").columns
 
 

@@ -273,12 +273,14 @@ def test_wrong_settings_are_told(tmp_path, tokenizer):
 def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monkeypatch):
     record = {"text": "The a of as;", "meta": {"set": "c"}}
     files = [write_records(tmp_path / name, [record] * 40) for name in ("one.jsonl", "two.jsonl.gz")]
+    files.append(write_records(tmp_path / "empty.jsonl", []))
     reports = tokenize(tmp_path / "out", files, tokenizer)
     expected = {
         str(path): {"bytes": path.stat().st_size, "digest": digest_file(path), "stamp": stamp_file(path)}
         for path in files
     }
     assert reports["train"]["raw"] == reports["validation"]["raw"] == expected
+    assert reports["train"]["without_text"] == [str(tmp_path / "empty.jsonl")]
 
     def growing(path: Path) -> str:
         if path.suffix == ".jsonl":  # an empty line more is no damage, wherever the reading is

@@ -120,6 +120,13 @@ def test_warnings_are_shown_and_what_snakemake_says_between_jobs_is_not() -> Non
     assert terminal.say("error", wrapped, logging.ERROR) == wrapped  # no job has said why
 
 
+def test_remarks_on_the_text_are_shown(tmp_path: Path) -> None:
+    terminal, log = Terminal(), tmp_path / "index.log"
+    log.write_text("train web: 9 documents\nRemark: 3 files have no text.\nRemark: a and b have the same text.\n")
+    terminal.say("job_info", jobid=3, rule_name="index_tokens", wildcards={"dataset": "mine"}, log=[str(log)])
+    assert terminal.say("job_finished", job_id=3).splitlines()[1:] == log.read_text().splitlines()[1:]
+
+
 def test_a_stopped_training_is_no_failure_and_one_that_a_retry_mends_is_forgotten(tmp_path: Path) -> None:
     terminal, log = Terminal(), tmp_path / "ce.log"
     log.write_text("step 5/9\nStopped at step 5 with the state saved; start again to go on.\n")

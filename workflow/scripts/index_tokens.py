@@ -7,7 +7,7 @@ documents, dtype, digest, records, ends), parquet
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -31,6 +31,7 @@ SCHEMA = {
     "ends": pl.UInt64,  # of them, held-out ends of documents whose beginnings train
 }
 COPIED = ("rows", "documents", "dtype", "digest", "records", "ends")
+NAMED = 5  # raw files in a sentence
 LOST = 0.05  # of a domain's tokens, in the ends of shards that fill no row
 
 
@@ -47,8 +48,9 @@ def main(argv: list[str] | None = None) -> None:
     with options.shards.open(encoding="utf-8") as lines:
         shards = read_shards(lines)
     only_measured = {shard.domain for shard in shards.values() if shard.domain} - set(options.domains)
-    said: list[str] = []
-    indexes = {split: read_reports(options.folder / split, shards) for split in ("train", "validation")}
+    reports = {split: read_reports(options.folder / split, shards) for split in ("train", "validation")}
+    indexes = {split: index_reports(found) for split, found in reports.items()}
+    said = files_without_text(reports["train"])  # those of validation have the same account of raw files
     for split, index in indexes.items():
         check_rows(index, split, [*options.domains, *(sorted(only_measured) if split == "validation" else [])])
         sums = pl.sum("rows", "tokens", "documents", "ends", "dropped")
@@ -70,22 +72,37 @@ def main(argv: list[str] | None = None) -> None:
         write_table(index.drop("dropped"), getattr(options, split))
 
 
-def read_reports(folder: Path, shards: Iterable[str]) -> pl.DataFrame:
-    """Index of one split, sorted by domain and path, and the tokens `dropped`. Errors: rows of
-    several lengths.
-    """
-    entries, lengths = [], {}
+def read_reports(folder: Path, shards: Iterable[str]) -> dict[Path, dict]:
+    """{folder of a shard: its report} of one split. Errors: rows of several lengths."""
+    reports, lengths = {}, {}
     for shard in shards:
         report = json.loads(check(folder / shard / "report.json").read_text(encoding="utf-8"))
+        reports[folder / shard] = report
         lengths[report["sequence_length"]] = folder / shard
-        for domain, found in report["domains"].items():
-            entry = {"domain": domain, "path": str(folder / shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
-            entry["dropped"] = found["dropped_tail"]
-            entries.append(entry | {name: found[name] for name in COPIED})
     if len(lengths) > 1:
         said = " and ".join(f"of {length} tokens in {path}" for length, path in sorted(lengths.items()))
         raise InputError(f"Rows have several lengths: {said}; delete the older folder and call Snakemake again.")
+    return reports
+
+
+def index_reports(reports: Mapping[Path, Mapping]) -> pl.DataFrame:
+    """Index of one split, sorted by domain and path, and the tokens `dropped`."""
+    entries = []
+    for shard, report in reports.items():
+        for domain, found in report["domains"].items():
+            entry = {"domain": domain, "path": str(shard / f"{domain}.bin"), "tokens": found["tokens_in_rows"]}
+            entry["dropped"] = found["dropped_tail"]
+            entries.append(entry | {name: found[name] for name in COPIED})
     return pl.DataFrame(entries, schema=SCHEMA | {"dropped": pl.UInt64}).sort("domain", "path")
+
+
+def files_without_text(reports: Mapping[Path, Mapping]) -> list[str]:
+    """A sentence on raw files that gave no document, if there are any."""
+    empty = [path for report in reports.values() for path in report.get("without_text", [])]
+    if not empty:
+        return []
+    more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
+    return [f"raw files without any text: {', '.join(empty[:NAMED])}{more}; look whether they were fetched whole."]
 
 
 def check_rows(index: pl.DataFrame, split: str, domains: list[str]) -> None:

@@ -46,8 +46,6 @@ def main(argv: list[str] | None = None) -> None:
         streams = stack.enter_context(Streams(folders, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
         reader.rejects.check()
-        if reader.empty:
-            print(f"Remark: without any text: {', '.join(map(masked, reader.empty))}.", file=sys.stderr)
         raw = hashing.result()
         check_unchanged(raw)
         streams.finish()
@@ -55,6 +53,7 @@ def main(argv: list[str] | None = None) -> None:
         account = {
             "files": [masked(path) for path in shard.files],
             "raw": raw,
+            "without_text": [masked(path) for path in reader.empty],
             "records": {"in": reader.rejects.records, "kept": reader.kept, "rejected": rejected},
             "encoder": encoder.account,
             "in_validation": division.left_out,

@@ -16,6 +16,7 @@ from pathlib import Path
 
 TOGETHER = 10  # seconds within which finished jobs of one rule share a line
 TRAININGS = ("pretrain_model", "run_trainer", "train_doremi", "train_doge")
+OF_TEXT = "index_tokens"  # the rule whose remarks are on the text that all trainings read
 # of a target, or of an input of what makes it: a mixture, or a file of the user's
 NO_RULE = re.compile(r"^No rule to produce (.+) \(if you use input|affected files:\n\s+(.+)", re.MULTILINE)
 # by Ctrl-C: a training that has saved its state, one that had not begun, any other script
@@ -45,6 +46,7 @@ class Lines(logging.Filter):
         super().__init__()
         self.dry, self.near, self.remarks, self.hours = dry, near, remarks, hours
         self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
+        self.logs: dict[int, list[str]] = {}  # of jobs that make remarks on the text
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
         self.waiting: Counter[str] = Counter()  # finished jobs of a rule that no line has shown
@@ -59,10 +61,12 @@ class Lines(logging.Filter):
         elif event == "job_info":
             name = "/".join(word for key, word in dict(record.wildcards or {}).items() if key != "dataset")
             self.jobs[record.jobid] = record.rule_name, name, time.monotonic()
+            if record.rule_name == OF_TEXT:
+                self.logs[record.jobid] = record.log
         elif event == "progress":
             self.total = record.total
         elif event == "job_finished":
-            text = self.finish(record.job_id)
+            text = "\n".join(filter(None, [self.finish(record.job_id), *self.text_remarks(record.job_id)]))
         elif event == "job_error":
             text = self.fail(record.jobid, record.rule_name, record.log)
         elif event == "group_error":
@@ -99,6 +103,15 @@ class Lines(logging.Filter):
         alike = self.waiting.pop(rule)
         what = f"{rule} {name}".strip() + f", {duration(now - begun)}" if alike == 1 else f"{rule}, {alike} more"
         return f"{self.finished:4d} of {self.total}  {what}"
+
+    def text_remarks(self, number: int) -> list[str]:
+        """The remarks in the log of a finished job."""
+        if number not in self.logs:
+            return []
+        from bimix.results.watch import last_lines  # as in `finish`
+
+        lines = [line for log in self.logs[number] for line in last_lines(Path(log))]
+        return [line for line in lines if line.startswith("Remark: ")]
 
     def fail(self, number: int, rule: str, logs: list[str] | None) -> str:
         """Where the log of a failed job is, and its last error; a stopped training did not fail."""

@@ -79,15 +79,20 @@ def read_progress(path: Path) -> dict:
     return found if isinstance(found, dict) else {}
 
 
-def last_word(log: Path) -> str:
-    """The last line of a log that is an error, else its last line; empty where it has none."""
+def last_lines(log: Path) -> list[str]:
+    """The last lines of a log that are not blank; none where there is no log."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - TAIL))
             text = file.read().decode("utf-8", errors="replace")
     except OSError:
-        return ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+        return []
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def last_word(log: Path) -> str:
+    """The last line of a log that is an error, else its last line; empty where it has none."""
+    lines = last_lines(log)
     return ([line for line in lines if FAULT.search(line)] or lines or [""])[-1]
 
 
