@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import functools
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
 from bimix.outputs import write_table
-from bimix.tables import read_json, read_table
+from bimix.tables import read_table
 from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.attempt import STOPPED, costs, tokens_of
 from bimix.training.command import FOLDER, cut_last_line, fill, read_losses, read_rows
@@ -49,11 +48,6 @@ class CommandRun:
         self.processes = max(options.gpus, 1)
         self.signals: list[int] = []
 
-    @functools.cached_property
-    def device(self) -> str:
-        """The device; not determined when a finished run is restored."""
-        return query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
-
     def fingerprint(self) -> dict:
         """The settings that define the run."""
         with tempfile.TemporaryDirectory() as folder:
@@ -76,13 +70,13 @@ class CommandRun:
             checkpoints.sweep(self.places.values())
             own, remark = checkpoints.claim(state, fingerprint)
             say(remark)
-            if self.is_finished(own):
-                return 0
-            lines, losses = checkpoints.attempts(own), self.losses(own)
+            lines = checkpoints.attempts(own)
+            # a command that has ended is not run again, and its losses are read for the domains of today
             if not lines or lines[-1]["event"] != "ended":
                 status = self.attempt(own, held.fileno())
                 if status:
                     return status
+            losses = self.losses(own)
             try:
                 table = read_losses(losses, self.options.domains, evaluations(self.recipe), self.step_tokens)
             except InputError as error:
@@ -96,21 +90,6 @@ class CommandRun:
     def losses(self, own: Path) -> Path:
         """The file of losses, in the folder that the command has for itself."""
         return own / WORK / self.options.trainer["losses"].removeprefix(FOLDER)
-
-    def is_finished(self, own: Path) -> bool:
-        """Whether this configuration has finished before; missing files are restored. Losses are
-        read again if the measured domains have changed.
-        """
-        report, domains = own / artefacts.REPORT, sorted(self.options.domains)
-        if report.exists() and read_json(report).get("domains") != domains:
-            say(f"{own} holds this run; its losses are read again, for its domains have changed.")
-            report.unlink()
-        found = artefacts.restore(own, self.places)
-        if found is None:
-            return False
-        filled, complaint = found
-        say(complaint or artefacts.was_finished(own, filled))
-        return complaint is None
 
     def attempt(self, own: Path, held: int) -> int:
         """Run the command once: 0, it ended and wrote losses, or STOPPED on request. Errors: it
@@ -135,7 +114,8 @@ class CommandRun:
             late = self.deadline is not None and time.time() > self.deadline
             return bool(self.signals) or late or checkpoints.must_stop(own.parent)
 
-        origin = provenance.code(provenance.PACKAGES) | {"device": self.device, "processes": self.processes}
+        device = query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
+        origin = provenance.code(provenance.PACKAGES) | {"device": device, "processes": self.processes}
         checkpoints.note(own, "begun", last_step(losses), **origin)
         begun = time.monotonic()
         status, stopped = follow(fill(self.command, values), own / OUTPUT, sys.stderr.fileno(), held, stop)
@@ -157,20 +137,20 @@ class CommandRun:
     def describe(self, own: Path) -> dict:
         """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
         lines, parameters = checkpoints.attempts(own), self.options.trainer["parameters"]
+        trained = provenance.begun(lines)[-1]
         seconds = sum(line.get("seconds", 0) for line in lines)
         gpu_seconds = sum(line.get("gpu_seconds", 0) for line in lines)
         flops = 6 * parameters * self.tokens
         return costs(parameters, self.tokens, flops, seconds, self.processes, gpu_seconds) | {
-            "device": self.device,
+            "device": trained["device"],
             "seed": self.recipe["seed"],
             "command": self.command,
-            "domains": sorted(self.options.domains),
             "shape": {},
             "recipe": self.recipe,
             "mixture": self.mixture.document(),
             "data": self.text,
             "tokenizer": None,
-            **provenance.of_run(provenance.code(provenance.PACKAGES), own.name, lines),
+            **provenance.of_run(trained, own.name, lines),
         }
 
 
