@@ -11,11 +11,13 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
+from refusals import refused
 from tiny_run import RECIPE, SHAPE
 from training_runs import SCRIPT, command, execute, flags, launched
 
 import pretrain_model
 from bimix.errors import InputError
+from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
 from bimix.reweighting.doremi import Doremi
 from bimix.training import session
@@ -43,13 +45,9 @@ def alone(corpus: Path, out: Path, **given: object) -> None:
     assert pretrain_model.main(flags(corpus, out, **given)) == 0
 
 
-def counted(
-    model: Transformer, monkeypatch: pytest.MonkeyPatch, tracer: str = "aot_eager", whole_graph: bool = True
-) -> list[int]:
-    """Compile a model as a training does, but by autograd's tracer alone, or not even by that
-    (`eager`).
-
-    The list grows with each graph forward. `whole_graph`: a model that is cut is an error.
+def count_graphs(monkeypatch: pytest.MonkeyPatch, tracer: str = "aot_eager", whole_graph: bool = True) -> list[int]:
+    """A list that grows with each graph of models that are compiled from now on, by autograd's tracer
+    alone, or not even by that (`eager`). `whole_graph`: a model that is cut is an error.
     """
     graphs, backend = [], torch._dynamo.lookup_backend(tracer)
 
@@ -61,7 +59,6 @@ def counted(
     monkeypatch.setattr(
         Transformer, "compile", lambda own, **given: whole(own, backend=counting, fullgraph=whole_graph, **given)
     )
-    compile_whole(model)
     return graphs
 
 
@@ -75,7 +72,8 @@ def test_the_loss_and_its_gradients_are_one_graph(chunk: int | None, precision: 
     (expected * 0.7).backward()
     gradients = [weight.grad.clone() for weight in plain.parameters()]
     plain.zero_grad()
-    graphs = counted(plain, monkeypatch)
+    graphs = count_graphs(monkeypatch)
+    compile_whole(plain)
     for _ in range(2):
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
             loss = plain(rows)
@@ -96,7 +94,8 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
     accelerator = Accelerator(cpu=True)
     for micro_batch in (1, 4, 5, 100):
         assert evaluate(accelerator, plain, held, micro_batch) == pytest.approx(expected, rel=1e-6)
-    graphs = counted(plain, monkeypatch)
+    graphs = count_graphs(monkeypatch)
+    compile_whole(plain)
     for _ in range(2):
         assert evaluate(accelerator, plain, held, 4) == pytest.approx(expected, rel=1e-6)
     assert len(graphs) == 1
@@ -106,7 +105,9 @@ def test_an_evaluation_is_one_graph_whatever_number_of_rows_is_left(monkeypatch:
 def test_doremi_compiles_nothing_after_its_first_update(chunk: int | None, precision: str, monkeypatch) -> None:
     """Batches of other numbers of rows; updates are those of uncompiled models."""
 
-    def updates(compiled: bool) -> tuple[list[float], list[int]]:
+    graphs = count_graphs(monkeypatch, whole_graph=False)
+
+    def updates(compiled: bool) -> list[float]:
         AcceleratorState._reset_state(reset_partial_state=True)
         accelerator = Accelerator(cpu=True, mixed_precision=precision)
         recipe = Recipe(**RECIPE | {"batch_rows": 8, "learning_rate": 0.01})
@@ -115,7 +116,8 @@ def test_doremi_compiles_nothing_after_its_first_update(chunk: int | None, preci
         own = SimpleNamespace(**settings, train=SimpleNamespace(row_length=9))
         torch.manual_seed(0)
         reference, plain = (Transformer(SMALL, loss_chunk=chunk) for _ in range(2))
-        graphs = counted(plain, monkeypatch, whole_graph=False) if compiled else []
+        if compiled:
+            compile_whole(plain)
         model, optimizer = accelerator.prepare(plain, build_optimizer(plain, recipe))
         doremi = Doremi(
             training_update.Learner(own, plain, model, optimizer, 8), reference.requires_grad_(False), 1.0, 1e-3
@@ -129,29 +131,49 @@ def test_doremi_compiles_nothing_after_its_first_update(chunk: int | None, preci
             if step == 0:
                 first = len(graphs)
         assert len(graphs) == first
-        return found, graphs
+        return found
 
-    expected, _ = updates(compiled=False)
-    losses, graphs = updates(compiled=True)
+    expected = updates(compiled=False)
+    losses = updates(compiled=True)
     assert losses == pytest.approx(expected, abs=1e-5 if precision == "no" else 1e-2)
     assert 1 <= len(graphs) <= (1 if chunk is None else 4)
     AcceleratorState._reset_state(reset_partial_state=True)
+
+
+def test_probes_of_memory_compile_only_the_size_that_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs, peaks = count_graphs(monkeypatch, "eager"), iter((8, 16, 24))
+    plain = Transformer(SMALL)
+    compile_whole(plain)
+    device = SimpleNamespace(
+        limit=lambda: 40, peak=lambda work: (work(), next(peaks))[1], free=lambda: None
+    )  # a byte a row: 36 of 40 rows are 24 of 48
+    assert largest_micro_batch(Accelerator(cpu=True), plain, 48, 9, device) == 24
+    assert len(graphs) == 1
+
+
+def test_parts_of_a_compiled_update_are_cut_alike(corpus: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    """Five rows at once of twelve would be two graphs; the evaluation is another."""
+    graphs = count_graphs(monkeypatch)
+    given = {"micro_batch": 5, "batch_rows": 12, "steps": 2, "evaluate_every": 2}
+    assert pretrain_model.main(flags(corpus, tmp_path, "--compile", "yes", **given)) == 0
+    assert "4 of 12 rows at once" in capsys.readouterr().err
+    assert len(graphs) == 2
 
 
 def test_more_sizes_than_torch_would_compile_stay_compiled_and_still_more_are_an_error(monkeypatch) -> None:
     plain = Transformer(SMALL)
     # Of how the gradients are found torch's limit knows nothing; and of whole graphs it is an
     # error by itself.
-    graphs = counted(plain, monkeypatch, "eager", whole_graph=False)
-    for size in range(1, 11):  # past torch's own limit of 8
-        plain(torch.zeros(size, 5, dtype=torch.int32))
-    assert len(graphs) == 10
-    monkeypatch.setattr(training_update, "RECOMPILATIONS", 12)
+    graphs = count_graphs(monkeypatch, "eager", whole_graph=False)
     compile_whole(plain)
-    for size in (11, 12):
+    for size in range(1, 10):  # past torch's own limit of 8
         plain(torch.zeros(size, 5, dtype=torch.int32))
+    assert len(graphs) == 9
+    monkeypatch.setattr(training_update, "RECOMPILATIONS", 10)
+    compile_whole(plain)
+    plain(torch.zeros(10, 5, dtype=torch.int32))
     with pytest.raises(torch._dynamo.exc.FailOnRecompileLimitHit):
-        plain(torch.zeros(13, 5, dtype=torch.int32))
+        plain(torch.zeros(11, 5, dtype=torch.int32))
 
 
 COUNTS_GRAPHS = f"""
@@ -195,10 +217,9 @@ def test_a_process_without_held_out_rows_does_not_keep_the_others_waiting(corpus
     assert (losses[0] - losses[1]).abs().max() < 1e-5
 
 
-@pytest.mark.slow
 def test_fewer_rows_than_processes_are_a_sentence(corpus: Path, tmp_path: Path) -> None:
-    printed = execute(command(corpus, tmp_path, processes=2, batch_rows=1), expected=1)
-    assert "batch_rows is 1, but 2 processes were started" in printed
+    few = flags(corpus, tmp_path, processes=2, batch_rows=1)
+    refused("batch_rows is 1, but there are 2 processes", pretrain_model.main, few)
 
 
 def test_the_size_found_is_kept_for_the_same_device_and_settings(corpus: Path, tmp_path, monkeypatch) -> None:

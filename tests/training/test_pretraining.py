@@ -19,6 +19,7 @@ from training_runs import SCRIPT, execute, interrupt, own_state, same_results
 
 import pretrain_model
 from bimix.training import checkpoints, loop
+from bimix.training.update import Batch
 
 command = functools.partial(training_runs.command, steps=60)
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -207,27 +208,34 @@ def test_a_run_that_goes_on_draws_no_weights(corpus: Path, tmp_path, undisturbed
 
 
 def test_the_device_is_looked_at_every_five_seconds(corpus: Path, tmp_path, monkeypatch) -> None:
-    """Updates take so many seconds of a clock that they alone move; a state is saved each 24 s."""
-    clock, update, say = [0.0], loop.Plain.update, loop.Run.say
+    """Updates take so many seconds of a clock that they alone move, the first ten times as many, as
+    one that compiles; a state is saved each 24 s.
+    """
+    clock, update, show = [0.0], loop.Plain.update, loop.Run.show
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     monkeypatch.setattr(loop, "LOOK_EVERY", {"cpu": 16})
     monkeypatch.setattr(loop, "SAVE_SECONDS", 23)
+    monkeypatch.setattr(loop, "PROGRESS_SECONDS", -1)
     for seconds, looks, saves in (
-        (0.1, [1, 17, 33, 48], [48]),
-        (2, [1, *range(3, 48, 2), 48], [13, 25, 37, 48]),
-        (9, range(1, 49), range(3, 49, 3)),
+        (0.1, [2, 18, 34, 48], [48]),
+        (2, range(2, 49, 2), [4, 16, 28, 40, 48]),
+        (9, range(2, 49), [*range(1, 48, 3), 48]),
     ):
-        seen, out = [], tmp_path / str(seconds)
+        left, out = {}, tmp_path / str(seconds)
 
-        def slow(*given: object, seconds: float = seconds) -> tuple:
-            clock[0] += seconds
-            return update(*given)
+        def slow(method: loop.Plain, batch: Batch, step: int, seconds: float = seconds) -> tuple:
+            clock[0] += seconds if step else 10 * seconds
+            return update(method, batch, step)
+
+        def note(run: loop.Run, state: str, left: dict = left, **more: float) -> None:
+            left.update({run.step: more["seconds_left"]} if more else {})
+            show(run, state, **more)
 
         monkeypatch.setattr(loop.Plain, "update", slow)
-        monkeypatch.setattr(loop.Run, "say", lambda run, *given, seen=seen: (seen.append(run.step), say(run, *given)))
+        monkeypatch.setattr(loop.Run, "show", note)
         out.mkdir()
         train(command(corpus, out, steps=48, evaluate_every=48))
-        assert seen == list(looks)
+        assert left == pytest.approx({step: (48 - step) * seconds for step in looks}, abs=1e-6)
         lines = checkpoints.attempts(own_state(out))
         assert [line["step"] for line in lines if line["event"] == "saved"] == list(saves)
 

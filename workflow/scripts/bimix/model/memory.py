@@ -121,10 +121,10 @@ def largest_micro_batch(
     few = tuple(min(probe, rows) for probe in PROBES)
     size = rows
     if few[1] < rows:
-        peaks = attempt(few[0]), attempt(few[1])
+        # uncompiled: their graphs would not be used again, and the peaks are higher, so the line is safe
+        with torch.compiler.set_stance("force_eager"):
+            peaks = attempt(few[0]), attempt(few[1])
         size = few[0] if None in peaks else rows_on_line(few, peaks, memory.limit())
-        # the graphs compiled for the probes are not used again
-        torch.compiler.reset()
     size = least(even_part(rows, size))
     while not least(attempt(size) is not None):
         if size == 1:

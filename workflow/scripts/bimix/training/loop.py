@@ -200,8 +200,10 @@ class Run:
         # of updates since the last look: step, rows by domain (m,), own loss, gradient norm
         self.seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = []
         self.next_look = self.step + 1
-        self.first_step = self.logged_step = self.step
-        self.first_at = self.saved_at = self.said_at = time.monotonic()
+        self.logged_step = self.step
+        self.saved_at = self.said_at = time.monotonic()
+        # speed counts from the first look on: what comes before it may compile
+        self.first_step, self.first_at = None, 0.0
         self.due = False  # at the last look, a checkpoint by the first process's clock: all save, or none
 
     @property
@@ -270,7 +272,9 @@ class Run:
                 f" {self.recipe.rate(step - 1):.3g} and with these rows in the batch: {rows}. The checkpoints before it"
                 f" are kept; lower the rate or look at that text. Attention is computed by {self.session.attention}."
             )
-        seconds = max(time.monotonic() - self.first_at, 1e-9)  # the device has done its work by now
+        if self.first_step is None:  # the device has done its work by now
+            self.first_step, self.first_at = self.step, time.monotonic()
+        seconds = max(time.monotonic() - self.first_at, 1e-9)
         updates = LOOK_SECONDS * (self.step - self.first_step) / seconds
         own = int(min(max(updates, 1), LOOK_EVERY[device.type]))
         sum_of_all = self.accelerator.reduce(torch.tensor(own, device=device), reduction="sum")
@@ -286,6 +290,8 @@ class Run:
     def say(self, loss: Tensor, norm: Tensor) -> None:
         """Report the progress: to standard error every few seconds, to TensorBoard by updates."""
         step, now = self.step, time.monotonic()
+        if step == self.first_step:
+            return  # no speed is known yet
         speed = (step - self.first_step) / (now - self.first_at)
         tokens_per_second = speed * self.session.step_tokens
         own_loss = float(loss) * self.accelerator.num_processes

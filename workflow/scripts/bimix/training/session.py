@@ -24,7 +24,6 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import (
     DistributedDataParallelKwargs,
-    DistributedType,
     InitProcessGroupKwargs,
     broadcast_object_list,
     gather_object,
@@ -270,11 +269,15 @@ def forget_settings() -> None:
 def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator with the requested number of processes.
 
-    Errors: another number of processes, another device or other settings than requested, which
-    would change the gradient; updates of fewer rows than processes; compiling without a compiler; a
-    tracker that is not installed.
+    Errors: another number of processes or another device than requested; updates of fewer rows than
+    processes; compiling without a compiler; a tracker that is not installed.
     """
     forget_settings()
+    if recipe.batch_rows < options.processes:
+        raise InputError(
+            f"batch_rows is {recipe.batch_rows}, but there are {options.processes} processes and each needs a row of"
+            f" every update; raise batch_rows, or lower gpus or nodes in the model's launch."
+        )
     tracker = None if options.log_with == "none" else options.log_with
     if tracker and find_spec(tracker) is None:
         raise InputError(f"launch, log_with: {tracker} is not installed: run pip install {tracker}, or choose another.")
@@ -285,27 +288,9 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         project_dir=options.state.parent,
         kwargs_handlers=wrapping(),
     )
-    processes = options.processes
-    check_launch(accelerator, processes, options.cpu)
-    if recipe.batch_rows < processes:
-        raise InputError(
-            f"batch_rows is {recipe.batch_rows}, but {processes} processes were started and each needs a row of every"
-            f" update; raise batch_rows, or lower gpus or nodes in the model's launch."
-        )
+    check_launch(accelerator, options.processes, options.cpu)
     if options.compile == "yes":
         check_compiler(accelerator.device.type)
-    kinds = {DistributedType.MULTI_GPU, DistributedType.MULTI_CPU}
-    taken = {
-        "gradient_accumulation_steps": (accelerator.gradient_accumulation_steps, {1}),
-        "mixed_precision": (accelerator.mixed_precision, {recipe.precision}),
-        "distributed_type": (accelerator.distributed_type, kinds | ({DistributedType.NO} if processes == 1 else set())),
-    }
-    for name, (value, allowed) in taken.items():
-        if value not in allowed:
-            raise InputError(
-                f"Accelerate has taken {name} {value!s}, which nobody requested; look for its variables in the"
-                f" environment and for its default_config.yaml."
-            )
     return accelerator
 
 

@@ -17,7 +17,7 @@ from accelerate import Accelerator
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from bimix.model.memory import largest_micro_batch
+from bimix.model.memory import even_part, largest_micro_batch
 from bimix.model.transformer import Transformer
 from bimix.training.order import Schedule, next_rows
 from bimix.training.recipe import Recipe
@@ -52,7 +52,10 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
         compile_whole(plain)
     model = session.accelerator.prepare_model(plain, evaluation_mode=not wrapped)
     optimizer = session.accelerator.prepare(optimizer)
-    return Learner(session, plain, model, optimizer, session.micro_batch or fit(session, model, state))
+    micro_batch = session.micro_batch or fit(session, model, state)
+    if session.compiled:
+        micro_batch = even_part(session.own_rows, micro_batch)  # parts of one size are one graph
+    return Learner(session, plain, model, optimizer, micro_batch)
 
 
 def fit(session: Session, model: nn.Module, state: dict) -> int:
