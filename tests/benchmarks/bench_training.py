@@ -156,10 +156,6 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     if options.nanogpt:
         sides["nanoGPT"] = peer_loop(accelerator, options, shape, recipe, store, micro_batch)
         warm_up(accelerator, sides["nanoGPT"], options.warm_up)
-
-    # other work on the machine takes no part of the time that one thread computes
-    alone = accelerator.device.type == "cpu" and torch.get_num_threads() == 1
-    clock = time.process_time if alone else time.perf_counter
     speeds = {name: [] for name in sides}
     loading, products = [], []
     tokens = options.steps * recipe.batch_rows * store.row_length
@@ -215,6 +211,14 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     accelerator.end_training()
 
 
+def clock() -> float:
+    """Seconds of the wall or, where one thread computes on a CPU, its own, without other work on the
+    machine.
+    """
+    alone = torch.get_num_threads() == 1 and not torch.cuda.is_initialized()
+    return time.process_time() if alone else time.perf_counter()
+
+
 def make_store(vocabulary: int, context: int, domains: int = DOMAINS) -> RowStore:
     """Rows of uniformly drawn ids, in memory."""
     dtype = "uint16" if vocabulary <= 2**16 else "uint32"
@@ -262,9 +266,9 @@ def own_loop(
         nonlocal done
         waited = 0.0
         for _ in range(steps):
-            started = time.perf_counter()
+            started = clock()
             rows = next(feed)
-            waited += time.perf_counter() - started
+            waited += clock() - started
             update(accelerator, model, optimizer, rows, recipe, done, micro_batch)
             done += 1
         return waited
@@ -338,10 +342,10 @@ def peer_loop(
 
 def warm_up(accelerator: Accelerator, advance: Callable[[int], float], steps: int) -> tuple[int, float]:
     """Make updates before the timed ones; peak bytes so far, and seconds of the first one."""
-    started = time.perf_counter()
+    started = clock()
     advance(1)
     synchronize(accelerator.device)
-    first = time.perf_counter() - started
+    first = clock() - started
     advance(steps - 1)
     synchronize(accelerator.device)
     if accelerator.device.type == "cuda":
@@ -379,10 +383,10 @@ def product_flops(device: torch.device, precision: str) -> float:
     seconds = []
     for _ in range(PRODUCTS):
         synchronize(device)
-        started = time.perf_counter()
+        started = clock()
         torch.nn.functional.linear(left, right)
         synchronize(device)
-        seconds.append(time.perf_counter() - started)
+        seconds.append(clock() - started)
     return 2 * width**3 / min(seconds)
 
 
