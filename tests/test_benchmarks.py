@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
 from functools import partialmethod
 from pathlib import Path
@@ -79,33 +80,40 @@ def rows_of_table(out: Path, stage: str) -> list[list[str]]:
 @pytest.mark.slow
 @pytest.mark.full
 def test_a_gpu_day_measures_skips_what_is_done_and_tells_what_failed(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "environment", "attention")
+    out, archive = tmp_path / "out", tmp_path / "day.tgz"
+    words = ("environment", "--case", "attention/flash", "--case", "attention/math", "--archive", str(archive))
+    done = gpu_day(out, *words)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert done.stderr.splitlines() == ["environment: device", "attention: flash", "attention: math"]
-    assert [row[1:3] for row in rows_of_table(tmp_path, "attention")] == [["flash", "done"], ["math", "done"]]
-    speed = json.loads((tmp_path / "attention/flash.json").read_text())["numbers"]
+    assert done.stderr.splitlines() == ["environment/device", "attention/flash", "attention/math"]
+    assert [row[1:3] for row in rows_of_table(out, "attention")] == [["flash", "done"], ["math", "done"]]
+    speed = json.loads((out / "attention/flash.json").read_text())["numbers"]
     assert speed["tokens/s"] > 0 and speed["rows at once"] == 2 and speed["peak GiB"] > 0
-    assert rows_of_table(tmp_path, "levers")[0][2] == "not run"
-    assert rows_of_table(tmp_path, "nanogpt")[0][2:] == ["skipped", "", "NANOGPT names no checkout of nanoGPT"]
+    assert rows_of_table(out, "levers")[0][2] == "not run"
+    assert rows_of_table(out, "nanogpt")[0][2:] == ["skipped", "", "NANOGPT names no checkout of nanoGPT"]
+    with tarfile.open(archive) as packed:
+        names = packed.getnames()
+    cases = ("attention/flash", "attention/math", "environment/device")
+    assert names == ["table.md", *(f"{case}.{kind}" for kind in ("json", "log") for case in cases)]
 
     broken = tmp_path / "broken"  # a module that hides torch's helper, so that the loop cannot start
     broken.mkdir()
     (broken / "accelerate.py").write_text("raise RuntimeError('a broken installation')\n")
-    (tmp_path / "attention/math.json").unlink()
+    (out / "attention/math.json").unlink()
     # not forked: those processes have imported accelerate before
-    again = gpu_day(tmp_path, "environment", "attention", PYTHON=sys.executable, PYTHONPATH=str(broken))
+    again = gpu_day(out, *words, PYTHON=sys.executable, PYTHONPATH=str(broken))
     assert again.returncode == 1
-    assert again.stderr.splitlines() == ["attention: math"]  # the others are done
-    kind, why = rows_of_table(tmp_path, "attention")[1][2::2]
+    assert again.stderr.splitlines() == ["attention/math"]  # the others are done
+    kind, why = rows_of_table(out, "attention")[1][2::2]
     assert (kind, why) == ("failed", "status 1: RuntimeError: a broken installation")
-    assert rows_of_table(tmp_path, "attention")[0][2] == "done"
-    assert gpu_day(tmp_path, "table").returncode == 1
+    assert rows_of_table(out, "attention")[0][2] == "done"
 
 
-def test_a_stage_whose_time_is_up_is_not_begun(tmp_path: Path) -> None:
-    done = gpu_day(tmp_path, "environment", "--seconds", "0")
+def test_no_measurement_is_begun_when_the_time_is_up_and_no_other_name_is_one(tmp_path: Path) -> None:
+    done = gpu_day(tmp_path, "environment", "--total-seconds", "0")
     assert done.returncode == 1 and "| environment | device | not run |" in done.stdout
-    assert not list((tmp_path / "environment").iterdir())
+    assert [path.name for path in tmp_path.iterdir()] == ["table.md"]
+    for words in (["speed"], ["--case", "base/all"]):
+        assert gpu_day(tmp_path, *words).returncode == 2
 
 
 def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +130,11 @@ def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monke
         raise Read(known)
 
     for size in ("full", "toy"):
-        cases = [case for stage in day["plan"](size, "nanoGPT").values() for case in stage]
+        stages = day["plan"](size, "nanoGPT")
+        assert size == "toy" or {f"{stage}/{case.name}" for stage in stages for case in stages[stage]} >= {
+            *day["FIRST"]
+        }
+        cases = [case for stage in stages.values() for case in stage]
         assert len({case.words for case in cases}) > 10
         for case in cases:
             script = runpy.run_path(str(BENCHMARKS / case.words[0]))
@@ -131,12 +143,3 @@ def test_every_measurement_of_a_gpu_day_is_a_command_that_its_script_takes(monke
                 patched.setattr("argparse.ArgumentParser.parse_args", stop)
                 with pytest.raises(Read):
                     script["main"](words)
-
-
-def test_stacked_weights_give_the_losses_of_each_model_alone(tmp_path: Path) -> None:
-    """Which the script compares itself, and ends with an error where they differ."""
-    command = [sys.executable, str(BENCHMARKS / "bench_stacked.py"), "--count", "2", "--rows", "2", "--length", "8"]
-    command += ["--rounds", "1", "--cpu", "--json", str(tmp_path / "numbers.json")]
-    done = forked.run(command)
-    assert done.returncode == 0, done.stderr
-    assert json.loads((tmp_path / "numbers.json").read_text())["stacked ms"] > 0

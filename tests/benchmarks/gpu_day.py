@@ -1,16 +1,18 @@
-"""All that is to be measured on a GPU, in stages of ten minutes at most that can be called alone.
+"""All that is to be measured on a GPU, the most wanted first, as long as the time of the call lasts.
 
-a folder, names of stages (none: all) -> STAGE/CASE.json and .log of each measurement, table.md
+a folder, names of stages or cases (none: all) -> STAGE/CASE.json and .log of each measurement,
+table.md, and all of these in one archive where that is wanted
 
-    tests/benchmarks/gpu_day.sh out                      # all stages, one after another
-    tests/benchmarks/gpu_day.sh out environment base     # these two
-    GPU_DAY_SIZE=toy tests/benchmarks/gpu_day.sh out     # at toy size, as on a machine without CUDA
+    tests/benchmarks/gpu_day.sh out                              # all that ten minutes allow
+    tests/benchmarks/gpu_day.sh out environment base             # these two stages
+    tests/benchmarks/gpu_day.sh out --case "base/32 rows at once" --total-seconds 200 --archive day.tgz
+    GPU_DAY_SIZE=toy tests/benchmarks/gpu_day.sh out             # at toy size, as on a machine without CUDA
 
 A stage is a list of measurements, each a process of its own: what one of them breaks, another does
 not notice. One that is done, with the same command, is not made again; one that failed is. A
-measurement is not begun, and is ended, when the stage's time is up: a further call goes on there.
-The status is 0 where all that was asked for is done, has no memory for it or lacks a part that the
-table names; else 1.
+measurement is not begun, and is ended, when the time is up: a further call goes on there. Table and
+archive are written after each. The status is 0 where all that was asked for is done, has no memory
+for it or lacks a part that the table names; else 1.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import os
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,6 +33,12 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SETTLED = ("done", "out of memory", "skipped")
+# in the order of worth; what shares a graph with a case before it finds that in the compiler's cache
+FIRST = (
+    *("environment/device", "base/32 rows at once", "profile/280M", "tests/marked gpu", "large/16 rows at once"),
+    *("nanogpt/beside", "base/64 rows at once", "profile/1B", "small/64 rows at once", "levers/bf16 stream"),
+    *("attention/flash", "processes/two", "base/as many as fit", "attention/cudnn", "levers/max-autotune"),
+)
 SHORT_OF_MEMORY = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
 
 
@@ -44,34 +53,48 @@ class Case:
     name: str
     words: tuple[str, ...]
     needs: tuple[str, ...] = ()
+    seconds: float = 150  # at most: one that hangs leaves the time to the others
 
 
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("out", type=Path, help="folder of the numbers, logs and the table")
-    parser.add_argument("stages", nargs="*", help="stages to run; none: all, `table`: only the table")
-    parser.add_argument("--seconds", type=float, default=570, help="that one stage may take")
+    parser.add_argument("stages", nargs="*", help="stages to run; none: all")
+    parser.add_argument("--case", action="append", default=[], help="STAGE/NAME, as in the table; may be repeated")
+    parser.add_argument("--total-seconds", type=float, default=570, help="that this call may take; 0: only the table")
+    parser.add_argument("--archive", type=Path, help="a .tgz of all records, logs and the table")
     options = parser.parse_args(argv)
     size = os.environ.get("GPU_DAY_SIZE") or ("full" if gpus() else "toy")
     if size not in ("full", "toy"):
         parser.error(f"GPU_DAY_SIZE is {size!r}; it may be full or toy.")
     stages = plan(size, os.environ.get("NANOGPT"))
-    unknown = [name for name in options.stages if name not in (*stages, "table")]
-    if unknown:
-        parser.error(f"there is no stage {unknown[0]!r}; there are {', '.join(stages)} and table.")
-    wanted = options.stages or list(stages)
+    cases = {f"{stage}/{case.name}": (stage, case) for stage, own in stages.items() for case in own}
+    cases = {name: cases[name] for name in FIRST if name in cases} | cases
+    for name in options.stages:
+        if name not in stages:
+            parser.error(f"there is no stage {name!r}; there are {', '.join(stages)}.")
+    for name in options.case:
+        if name not in cases:
+            parser.error(f"there is no case {name!r}; there are {', '.join(cases)}.")
+    wanted = [name for name, (stage, _) in cases.items() if name in options.case or stage in options.stages]
+    if not options.case and not options.stages:
+        wanted = list(cases)
     options.out.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what runs is ended too
-    for stage in wanted:
-        if stage != "table":
-            run_stage(options.out / stage, stages[stage], options.seconds)
-    table = tabulate(options.out, stages)
-    (options.out / "table.md").write_text(table, encoding="utf-8")
-    print(table)
-    asked = [stage for stage in stages if stage in wanted or wanted == ["table"]]
-    return int(
-        any(outcome(options.out / stage, case)["status"] not in SETTLED for stage in asked for case in stages[stage])
-    )
+    ends = time.monotonic() + options.total_seconds
+    for name in wanted:
+        stage, case = cases[name]
+        place, left = options.out / stage, ends - time.monotonic()
+        if left <= 0 or outcome(place, case)["status"] in SETTLED:
+            continue
+        print(name, file=sys.stderr, flush=True)
+        place.mkdir(exist_ok=True)
+        record = measure(place, case, min(case.seconds, left))
+        write(file_of(place, case, ".json"), record | {"words": list(case.words)})
+        bring_out(options.out, stages, options.archive)
+    print(bring_out(options.out, stages, options.archive))
+    asked = [cases[name] for name in wanted]
+    return int(any(outcome(options.out / stage, case)["status"] not in SETTLED for stage, case in asked))
 
 
 @functools.cache
@@ -94,11 +117,17 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
     )
 
     def training(
-        name: str, model: str, rows: int, at_once: int | None, *more: str, needs: tuple[str, ...] = ()
+        name: str,
+        model: str,
+        rows: int,
+        at_once: int | None,
+        *more: str,
+        needs: tuple[str, ...] = (),
+        seconds: float = 150,
     ) -> Case:
         part = () if at_once is None else ("--micro-batch", str(at_once if full else min(at_once, 2)))
         flags = ("--model", model if full else "proxy", "--batch-rows", str(rows if full else 4), *part)
-        return Case(name, ("bench_training.py", *flags, *words, *speed, *brief, *device, *more), needs)
+        return Case(name, ("bench_training.py", *flags, *words, *speed, *brief, *device, *more), needs, seconds)
 
     def attention(backend: str) -> Case:
         return training(backend, "280M", 64, 16, "--attention", backend, "--profile")
@@ -106,13 +135,7 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
     def warm_up(recipe: str) -> Case:
         flags = ("--model", "280M" if full else "proxy", "--recipe", recipe, *words, *speed, *device)
         toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
-        return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"))
-
-    def stacked(count: int, rows: int, compiled: bool) -> Case:
-        flags = ("--count", str(count if full else 3), "--rows", str(rows if full else 2))
-        more = ("--compile",) if compiled and full else ()
-        name = f"{count} models, {rows} rows" + (", compiled" if compiled else "")
-        return Case(name, ("bench_stacked.py", *flags, *more, *device))
+        return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"), seconds=400)
 
     side = ("--nanogpt", nanogpt) if nanogpt else ()
     backends = ("flash", "cudnn", "efficient", "math") if full else ("flash", "math")
@@ -123,11 +146,12 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
                 "marked gpu",
                 ("bench_tests.py", "--least", "8" if full else "0"),
                 ("pytest", "xdist", "tokenizers", "polars"),
+                seconds=240,
             )
         ],
         "base": [
             *(training(f"{rows} rows at once", "280M", 128, rows) for rows in (32, 16, 64, 128)),
-            training("as many as fit", "280M", 512, None),
+            training("as many as fit", "280M", 512, None, seconds=300),
         ],
         "nanogpt": [training("beside", "280M", 64, 32, *side, needs=("NANOGPT",))],
         "attention": [attention(backend) for backend in backends],
@@ -135,29 +159,26 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         "levers": [
             training("as it is", "280M", 64, 32),
             training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
-            training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ())),
+            training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ()), seconds=240),
         ],
         "processes": [training("two", "280M", 64, 16, "--processes", "2")],
         "warm-up": [warm_up("paper"), warm_up("paper_warm")],
-        "large": [training(f"{rows} rows at once", "1B", 64, rows) for rows in (16, 8, 32)],
+        "large": [training(f"{rows} rows at once", "1B", 64, rows, seconds=200) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
-        "swarm": [stacked(16, 8, False), stacked(64, 8, False), stacked(16, 8, True)],
     }
 
 
-def run_stage(place: Path, cases: list[Case], seconds: float) -> None:
-    """Make those measurements of a stage that are not done, as long as its time lasts."""
-    place.mkdir(exist_ok=True)
-    ends = time.monotonic() + seconds
-    for case in cases:
-        if outcome(place, case)["status"] in SETTLED:
-            continue
-        left = ends - time.monotonic()
-        if left <= 0:
-            break
-        print(f"{place.name}: {case.name}", file=sys.stderr, flush=True)
-        record = measure(place, case, left)
-        write(file_of(place, case, ".json"), record | {"words": list(case.words)})
+def bring_out(out: Path, stages: dict[str, list[Case]], archive: Path | None) -> str:
+    """Write the table and, if wanted, the archive, both whole; return the table."""
+    table = tabulate(out, stages)
+    (out / "table.md").write_text(table, encoding="utf-8")
+    if archive is not None:
+        draft = archive.with_name(f".{archive.name}.draft")
+        with tarfile.open(draft, "w:gz") as packed:
+            for path in [out / "table.md", *sorted(out.glob("*/*.json")), *sorted(out.glob("*/*.log"))]:
+                packed.add(path, path.relative_to(out))
+        draft.replace(archive)
+    return table
 
 
 def measure(place: Path, case: Case, seconds: float) -> dict:
@@ -178,7 +199,7 @@ def measure(place: Path, case: Case, seconds: float) -> dict:
             end_group(started)
     record = {"seconds": round(time.monotonic() - begun, 1)}
     if status is None:
-        return record | {"status": "failed", "why": "the stage's time was up"}
+        return record | {"status": "failed", "why": "its time was up"}
     if status == 0 and numbers.exists():
         found = json.loads(numbers.read_text(encoding="utf-8"))
         numbers.unlink()
