@@ -84,8 +84,14 @@ def run(folder: Path, status: int, *command: str | Path) -> str:
 
 
 def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment: Path, mine: Path) -> None:
-    said = call(environment, mine, "fit --law bimix --losses losses.csv --mixtures mixtures.csv --out law.json")
-    assert "from 10 mixtures, 5 steps and 4 loss domains" in said
+    """Law documents name the version, and no commit: the environment may lie in a repository of the user's."""
+    git = ["git", "-C", environment.parent, "-c", "user.name=me", "-c", "user.email=me@here"]
+    for words in (["init", "-q"], ["commit", "-qm", "x", "--allow-empty"]):
+        subprocess.run([*git, *words], check=True)
+    tables = "--losses losses.csv --mixtures mixtures.csv"
+    call(environment, mine, f"fit --law bimix {tables} --out law.json")
+    noted = json.loads((mine / "law.json").read_text())["provenance"]
+    assert (noted["commit"], noted["clean"], noted["versions"]["bimix"]) == (None, None, cited()["version"])
     call(environment, mine, "predict --coefficients law.json --mixtures mixtures.csv --out predicted.csv")
     predicted, observed = (
         pl.read_csv(mine / name).sort("mixture", "step", "domain") for name in ("predicted.csv", "losses.csv")
@@ -93,87 +99,35 @@ def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment
     assert predicted["mixture"].to_list() == observed["mixture"].to_list()
     assert ((predicted["loss"] / observed["loss"] - 1).abs() < 0.01).all()
     call(environment, mine, "optimise --coefficients law.json --step 10000 --out best.json")
-    best = json.loads((mine / "best.json").read_text())
     optimize_mixture.main(["--coefficients", str(mine / "law.json"), "--step", "10000", "--out", str(mine / "by.json")])
-    assert best == json.loads((mine / "by.json").read_text())
+    assert json.loads((mine / "best.json").read_text()) == json.loads((mine / "by.json").read_text())
     call(
         environment,
         mine,
-        "intervals --coefficients law.json --losses losses.csv --mixtures mixtures.csv --step 10000"
-        " --level 0.9 --baseline run01 --out intervals.csv",
+        f"intervals --coefficients law.json {tables} --step 10000 --level 0.9 --baseline run01 --out intervals.csv",
     )
     gain = pl.read_csv(mine / "intervals.csv").filter(pl.col("quantity").str.contains("gain"))
     assert gain.height and (gain["low"] < gain["estimate"]).all() and (gain["estimate"] < gain["high"]).all()
-    pl.DataFrame({"domain": sorted(best), "tokens": [1e9] * 4}).write_csv(mine / "tokens.csv")
-    call(environment, mine, "first --tokens tokens.csv --count 2 --out first.csv")
-    assert pl.read_csv(mine / "first.csv").height == 2 * 4
-
-
-def test_the_other_laws_need_no_other_package_but_the_trees(environment: Path, mine: Path) -> None:
-    tables = "--losses losses.csv --mixtures mixtures.csv"
-    call(environment, mine, f"fit --law exponential {tables} --out law.json")
-    said = call(environment, mine, f"fit --law regmix {tables} --out trees.json", status=1)
-    assert said == (
-        "bimix fit: error: this needs lightgbm, which is not installed: in a checkout of this project"
-        " run pip install '.[regmix]'.\n"
-    )
-    assert not (mine / "trees.json").exists()
 
 
 def test_one_command_leads_from_two_tables_to_a_mixture_without_snakemake(environment: Path, mine: Path) -> None:
     said = call(environment, mine, "solve --losses losses.csv --mixtures mixtures.csv --out solved")
-    assert "The laws, by their errors on left-out runs" in said
     assert sum(json.loads((mine / "solved/mixture.json").read_text()).values()) == pytest.approx(1)
     assert (mine / "solved/summary.txt").read_text() in said
 
 
-def test_what_was_fitted_names_the_version_and_no_commit_of_another_checkout(environment: Path, mine: Path) -> None:
-    """Though the environment lies in a repository of the user's."""
-    for words in (
-        ["init", "-q"],
-        ["-c", "user.name=me", "-c", "user.email=me@here", "commit", "-qm", "x", "--allow-empty"],
-    ):
-        subprocess.run(["git", "-C", environment.parent, *words], check=True)
-    call(environment, mine, "fit --law bimix --losses losses.csv --mixtures mixtures.csv --out law.json")
-    said = json.loads((mine / "law.json").read_text())["provenance"]
-    assert said["commit"] is None and said["clean"] is None
-    assert said["versions"]["bimix"] == cited()["version"]
-
-
 def test_a_mixture_is_exported_by_the_templates_of_the_wheel(environment: Path, mine: Path) -> None:
-    """All are there; a format of each ending is written."""
     (installed,) = environment.glob("lib/python*/site-packages/bimix/exports/templates")
     own = ROOT / "workflow/scripts/bimix/exports/templates"
     assert sorted(path.name for path in installed.iterdir()) == sorted(path.name for path in own.iterdir())
     (mine / "mixture.json").write_text('{"web": 0.75, "code": 0.25}')
     one = {"unit": "samples", "unique_tokens": 1e9}
     domains = {name: {"train": [{"path": f"/{name}.jsonl", "size": 100}], **one} for name in ("web", "code")}
-    content = {"domains": domains, "records": "samples", "sequence_length": 8}
-    (mine / "data.json").write_text(json.dumps(content))
-    for ending, name in {form.ending: name for name, form in FORMATS.items()}.items():
-        line = f"export --mixture mixture.json --data data.json --run-tokens 1e9 --format {name}"
-        call(environment, mine, f"{line} --out blend{ending}")
-        assert "/code.jsonl" in (mine / f"blend{ending}").read_text()
-
-
-def test_logs_are_imported(environment: Path, mine: Path) -> None:
-    logs = ROOT / "resources/examples/logs"
-    said = call(
-        environment,
-        mine,
-        f"import {logs}/trainer/run01/trainer_state.json {logs}/trainer/run02/trainer_state.json"
-        f" --pattern eval_{{domain}}_loss --mixtures {logs}/mixtures.csv --out taken",
-    )
-    assert "2 mixtures of 4 domains, losses of 4 at 5 steps from 2000 to 10000: taken/losses.csv" in said
-    call(environment, mine, "fit --law bimix --losses taken/losses.csv --mixtures taken/mixtures.csv --out law.json")
-    said = call(
-        environment,
-        mine,
-        f"import {logs}/tensorboard --pattern eval/{{domain}}/loss --mixtures mixtures.csv --out taken",
-        status=1,
-    )
-    assert said.startswith("bimix import: error: this needs tensorboard, which is not installed")
-    assert "run pip install '.[tensorboard]'." in said
+    (mine / "data.json").write_text(json.dumps({"domains": domains, "records": "samples", "sequence_length": 8}))
+    name, form = next((name, form) for name, form in FORMATS.items() if form.ending == ".yaml")
+    line = f"export --mixture mixture.json --data data.json --run-tokens 1e9 --format {name}"
+    call(environment, mine, f"{line} --out blend{form.ending}")
+    assert "/code.jsonl" in (mine / f"blend{form.ending}").read_text()
 
 
 HELP = """
@@ -186,27 +140,34 @@ for word in sys.argv[1:]:
 """
 
 
-def test_help_and_faults_are_those_of_the_scripts_and_name_the_command_or_what_it_needs(
-    environment: Path, mine: Path
-) -> None:
+def test_help_is_that_of_the_scripts(environment: Path, mine: Path) -> None:
     listed = call(environment, mine, "--help")
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))
         assert line.endswith(command.about(ROOT / "workflow/scripts" / script)) and line.endswith((".", ":")), line
     words = [word for word in command.COMMANDS if word not in ("check", "verify")]  # they need more packages to begin
     shown = run(mine, 0, environment / "bin/python", "-c", HELP, *words)
-    assert re.findall(r"^usage: bimix (\w+) \[-h\]", shown, re.MULTILINE) == words
-    assert "--losses LOSSES" in call(environment, mine, "fit --help")
-    said = call(environment, mine, "fit --law bimix --losses no.csv --mixtures mixtures.csv --out law.json", status=1)
-    assert said == "bimix fit: error: no.csv does not exist: name a table of losses or mixtures that is there.\n"
-    assert "bimix: error: 'optimize' is no command: did you mean optimise?" in call(
-        environment, mine, "optimize", status=2
-    )
-    assert "the following arguments are required" in call(environment, mine, "predict", status=2)
+    assert re.findall(r"^usage: bimix (\w+) \[-h\]", shown, re.MULTILINE) == words and "--losses LOSSES" in shown
     assert call(environment, mine, "", status=2) == listed
     assert call(environment, mine, "--version") == f"bimix {cited()['version']}\n"
-    said = call(environment, mine, "verify results", status=1)
-    assert said.startswith("bimix verify: error: results is neither")
+
+
+def test_faults_name_the_command_and_what_it_needs(environment: Path, mine: Path) -> None:
+    tables, logs = "--losses losses.csv --mixtures mixtures.csv", ROOT / "resources/examples/logs/tensorboard"
+    for line, status, sentence in (
+        ("fit --law bimix --losses no.csv --mixtures mixtures.csv --out law.json", 1, "bimix fit: error: no.csv "),
+        (f"fit --law regmix {tables} --out law.json", 1, r"this needs lightgbm, .* pip install '\.\[regmix\]'"),
+        (
+            f"import {logs} --pattern eval/{{domain}}/loss --mixtures mixtures.csv --out taken",
+            1,
+            r"tensorboard, .* '\.\[tensorboard\]'",
+        ),
+        ("verify results", 1, "bimix verify: error: results is neither"),
+        ("optimize", 2, "did you mean optimise?"),
+        ("predict", 2, "the following arguments are required"),
+    ):
+        assert re.search(sentence, call(environment, mine, line, status)), line
+    assert not (mine / "law.json").exists()
 
 
 def test_with_the_environment_a_config_is_checked_with_the_installed_schema(environment: Path, mine: Path) -> None:
@@ -223,8 +184,7 @@ def test_with_the_environment_a_config_is_checked_with_the_installed_schema(envi
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "No fault in" in done.stdout and str(package) in done.stdout
+    assert done.returncode == 0 and str(package) in done.stdout, done.stderr
 
 
 def cited() -> dict:

@@ -1,7 +1,6 @@
 """What a forge, an image and a catalogue read of the project is valid and agrees."""
 
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -25,22 +24,10 @@ def test_files_of_others_forms_are_valid() -> None:
         assert done.returncode == 0, done.stdout
 
 
-def steps() -> list[str]:
-    jobs = yaml.safe_load(CI.read_text())["jobs"].values()
-    return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
-
-
-def test_the_forge_runs_what_the_own_checks_run() -> None:
-    own = (ROOT / ".ci/run").read_text().splitlines()
-    style = own[own.index("snakemake --report results/demo/report.html") :]
-    assert len(style) >= 5 and set(style) <= set(steps())
-    readme = (ROOT / "README.md").read_text()
-    for name in ("run", "test"):
-        lines = re.search(rf"<!-- {name} -->\n```\n(.*?)```\n<!-- end -->", readme, re.DOTALL)[1].splitlines()
-        # the environment is the forge's own
-        for line in lines:
-            if "venv" not in line and "pip install" not in line:
-                assert line in steps(), line
+def test_the_forge_runs_the_own_checks_where_they_leave_no_test_out() -> None:
+    """In a container, whose user is root: SLURM and Chromium are installed there."""
+    (job,) = yaml.safe_load(CI.read_text())["jobs"].values()
+    assert job["container"] and ".ci/run" in [step.get("run") for step in job["steps"]]
 
 
 def test_the_own_checks_delete_nothing_of_a_contributor(tmp_path: Path) -> None:

@@ -72,8 +72,9 @@ def described(text: str) -> dict:
     fields = dict(re.findall(r"^    (input|output|params): (.*)$", text.replace(f"{ROOT}/", ""), flags=re.MULTILINE))
     command = text.partition("Shell command: ")[2].replace("\\\n", " ")
     kept = {key: sorted(one for one in fields.get(key, "").split(", ") if "workflow/" not in one) for key in fields}
-    told = [re.sub(r"^.*?(?=workflow/)", "", word) for word in shlex.split(command)]
-    return kept | {"command": sorted(word.replace(str(ROOT), "") for word in told)}
+    # a file of the checkout from its root, however deep the folder of the test is
+    place = re.compile(rf"^[./]*{re.escape(str(ROOT))}/|^.*?(?=workflow/)")
+    return kept | {"command": sorted(place.sub("", word).replace(str(ROOT), "") for word in shlex.split(command))}
 
 
 def digest(jobs: list[dict]) -> str:
