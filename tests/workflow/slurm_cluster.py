@@ -47,6 +47,7 @@ SlurmdLogFile={folder}/log/slurmd-%n.log
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool-%n
 PlugStackConfig={folder}/plugstack.conf
+Prolog={folder}/prolog
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/none
@@ -158,11 +159,14 @@ class Cluster:
         for number in self.processes(node):
             os.kill(number, signal.SIGKILL)
 
-    def mend_nodes(self) -> None:
-        """Start the daemons of nodes that are down and wait until all nodes are idle."""
+    def mend_nodes(self, state: str = "down") -> None:
+        """Start the daemons of nodes that are down (drain: resume those that are drained), and wait
+        until all nodes are idle.
+        """
         states = ("sinfo", "-h", "-N", "-o", "%N %T")
-        for node in {line.split()[0] for line in self.call(*states).splitlines() if "down" in line}:
-            self.start_node(node)
+        for node in {line.split()[0] for line in self.call(*states).splitlines() if state in line}:
+            if state == "down":
+                self.start_node(node)
             # refused where the node has returned by itself meanwhile; that
             # all are idle is what counts
             self.call("scontrol", "update", f"NodeName={node}", "State=RESUME", check=False)
@@ -224,6 +228,8 @@ def write_settings(folder: Path, port: int) -> None:
     text = SLURM_CONF.format(host=host, folder=folder, nodes="\n".join(nodes), **ports)
     (folder / "slurm.conf").write_text(text)
     (folder / "plugstack.conf").touch()
+    (folder / "prolog").write_text(f"#!/bin/sh\n[ ! -e {folder}/broken ]\n")  # no job begins while this file is there
+    (folder / "prolog").chmod(0o755)
     version = subprocess.run(["/usr/sbin/slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
     number = tuple(int(part) for part in version.split()[-1].split("-")[0].split(".")[:2])
     (folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if number >= (23, 11) else "")

@@ -19,6 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby, pairwise
 from pathlib import Path
 
+import checkout
 import pytest
 import yaml
 from mini_dataset import mini_config, write_checkout
@@ -26,6 +27,7 @@ from refusals import refused
 from slurm_cluster import PROFILE_BIN, Cluster, obstacle, wait_until
 
 import check_cluster
+from bimix.results.watch import held_jobs
 
 PROFILE = "workflow/profiles/slurm/config.yaml"
 ON_CLUSTER = ("--workflow-profile", "workflow/profiles/slurm")
@@ -56,7 +58,7 @@ def prepare(folder: Path) -> None:
     """A copy of the workflow, and runs of one mixture under as many names as there are faults."""
     models = {"slim": {}, "wide": GPUS | {"batch_rows": 8}, "both": GPUS | {"nodes": 2, "batch_rows": 16}}
     config = mini_config(STEPS, STEPS // 10, **models)
-    write_checkout(folder, config, ["plain", "orphaned", "restarted", "first", "second", *FAULTS])
+    write_checkout(folder, config, ["plain", "orphaned", "restarted", *FAULTS])
 
 
 def edit_profile(folder: Path) -> None:
@@ -106,13 +108,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tokens, and a run without a cluster."""
-    folder = tmp_path_factory.mktemp("undisturbed")
+def prepared(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tokens and a mixture."""
+    folder = tmp_path_factory.mktemp("prepared")
     prepare(folder)
+    targets = ("results/mini/tokens/train.parquet", "results/mini/mixtures/plain.json")
+    done = checkout.call(folder, *targets, "--configfile", "mini.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    edit_profile(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Such a folder with a run without a cluster."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "w"
+    shutil.copytree(prepared, folder)
     done = snakemake(folder, losses("plain"), "--cores", "2")
     assert done.wait(LIMIT) == 0, said(folder)
-    edit_profile(folder)
     return folder
 
 
@@ -269,9 +282,9 @@ def test_a_controller_that_dies_is_asked_until_it_answers(cluster: Cluster, undi
 
 @pytest.mark.slow
 def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_cancels(
-    cluster: Cluster, undisturbed: Path, tmp_path: Path
+    cluster: Cluster, prepared: Path, tmp_path: Path
 ) -> None:
-    shutil.copytree(undisturbed, tmp_path / "w")
+    shutil.copytree(prepared, tmp_path / "w")
     profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
     del profile["set-resources"]["pretrain_model"]["gres"]
     (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
@@ -333,35 +346,23 @@ def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed
         assert flags["--main_process_ip"] == "gpu3" and 10000 <= int(flags["--main_process_port"]) < 30000
 
 
-@pytest.mark.full
-def test_runs_in_an_array_are_those_of_single_jobs_and_one_that_is_cancelled_goes_on(
-    cluster: Cluster, undisturbed: Path, tmp_path: Path
+def test_a_job_that_slurm_holds_after_a_failed_launch_is_named_until_it_is_released(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path / "w"
-    shutil.copytree(undisturbed, folder)
-    mixtures = [f"results/mini/mixtures/{name}.json" for name in ("first", "second")]
-    made = snakemake(folder, *mixtures, "--cores", "1")  # so that both trainings are ready at once
-    assert made.wait(LIMIT) == 0, said(folder)
-    arguments = (losses("first"), losses("second"), *ON_CLUSTER, "--slurm-array-jobs", "pretrain_model")
-    few = snakemake(folder, *arguments, "--jobs", "1", environment=cluster.environment)
-    assert few.wait(LIMIT) == 1 and "--jobs 2 --max-jobs-per-timespan 2/1s" in said(folder)
-    running = snakemake(folder, *arguments, environment=cluster.environment)
-    try:
-        wait_until(lambda: [line for line in attempts(folder, "first") if line["event"] == "saved"], "a state", LIMIT)
-        listed = cluster.call("squeue", "-h", "--states=all", "-o", "%i|%k").splitlines()
-        tasks = [line.split("|")[0] for line in listed if "_pretrain_model_" in line and "_" in line.split("|")[0]]
-        cluster.call("scancel", tasks[-1].split("_")[0] + "_1")
-        assert running.wait(LIMIT) == 0, said(folder)
-    finally:
-        running.kill()
-        running.wait()
-    assert len(tasks) == 2
-    begun = sorted(
-        line["step"] > 0 for run in ("first", "second") for line in attempts(folder, run) if line["event"] == "begun"
-    )
-    assert begun == [False, False, True]
-    for run in ("first", "second"):
-        assert (folder / losses(run)).read_bytes() == (undisturbed / losses("plain")).read_bytes()
+    """As where a node's prolog fails: SLURM requeues the job, and never starts it by itself."""
+    monkeypatch.setenv("PATH", cluster.environment["PATH"])
+    assert held_jobs() == []
+    (cluster.folder / "broken").touch()
+    job = cluster.call("sbatch", "--parsable", "-p", "cpu", "-o", "/dev/null", "--wrap", "sleep 100").strip()
+    wait_until(held_jobs, "a held job")
+    (line,) = held_jobs()
+    assert f"job {job} (launch failed requeued held)" in line and f"scontrol release {job}" in line
+    (cluster.folder / "broken").unlink()
+    cluster.mend_nodes("drain")
+    cluster.call("scontrol", "release", job)
+    wait_until(lambda: cluster.call("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING", "its start")
+    assert held_jobs() == []
+    cluster.call("scancel", job)
 
 
 def test_the_profiles_squeue_changes_one_state_and_keeps_the_exit_status(tmp_path: Path) -> None:
