@@ -10,27 +10,36 @@ import random
 import re
 from pathlib import Path
 
-import polars as pl
 import pytest
 import yaml
 from made_configs import ROOT, demo, made, ready, said, whole
 
 from bimix.settings import models
 
-
-def mapped(config: dict, files: dict) -> None:
-    own = {key: value for key, value in demo(config)["corpus"].items() if key != "harvest"}
-    demo(config)["corpus"] = own | {"train": files}
-
-
 NO_NAMES = ["a/b", "a\n", "{x}", "<i>h", "-x", "..", "", "é" * 101, "\ud800", "\x1b[31m"]
 NAMES = ["Wikipedia (en)", "s*", "[ab]", "$(touch x)", "`id`", "'q\" ;", "~", "#&|>", "%s", "日本", " x"]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def keys(lines: list[str]) -> list[str]:
+    """What lines are about."""
+    return [line.partition(": ")[0] for line in lines]
+
+
+def mapped(config: dict, files: dict | list) -> None:
+    own = {key: value for key, value in demo(config)["corpus"].items() if key != "harvest"}
+    demo(config)["corpus"] = own | {"train": files}
 
 
 def test_a_domain_that_cannot_be_a_file_is_refused_and_any_other_printable_name_is_taken() -> None:
     for name in NO_NAMES:
         lines = said(whole(lambda c, name=name: demo(c)["domains"].append(name)))
-        assert [line.split(": ")[0] for line in lines] == ["datasets/demo/domains"], lines
+        assert keys(lines) == ["datasets/demo/domains"], lines
         "".join(lines).encode()  # can be printed
     for name in NAMES:
         config = whole()
@@ -39,34 +48,27 @@ def test_a_domain_that_cannot_be_a_file_is_refused_and_any_other_printable_name_
         assert said(config) == [], name
 
 
-def test_what_is_odd_but_possible_is_remarked() -> None:
+def test_what_is_odd_but_possible_is_remarked_and_what_is_no_fault_is_not() -> None:
     def remarks(**optimum) -> list[str]:
-        return ready(whole(lambda c: demo(c)["optimum"].update(optimum))).remarks
+        return keys(ready(whole(lambda c: demo(c)["optimum"].update(optimum))).remarks)
 
     assert remarks() == []
-    measured = "is no step at which losses are measured, from 40 to 400: the law"
-    assert remarks(step=4000) == [f"datasets/demo/optimum/step: 4,000 {measured} extrapolates to 10 times the last."]
-    assert remarks(step=41) == [f"datasets/demo/optimum/step: 41 {measured} fills in."]
-    assert f"3 {measured} extrapolates" in remarks(step=3)[0]
-    (once,) = ready(whole(lambda c: demo(c)["training"]["proxy"].update(evaluate_every=900))).remarks
-    assert "training/proxy: with evaluate_every 900 and 400 steps the losses are measured once" in once
-
-
-def test_what_is_no_fault() -> None:
+    assert remarks(step=4000) == remarks(step=41) == remarks(step=3) == ["datasets/demo/optimum/step"]
+    once = ready(whole(lambda c: demo(c)["training"]["proxy"].update(evaluate_every=900))).remarks
+    assert keys(once) == ["datasets/demo/training/proxy"]
     config = whole(lambda c: demo(c)["groups"].update(entropy=["se"]))  # no law can be fitted to it
     assert said(config) == [] and len(said(config, wanted=["demo"])) == 1
     listed = whole(lambda c: mapped(c, ["a.jsonl", "b.jsonl"]) or demo(c)["corpus"].update(domain_field="set"))
     assert said(listed) == []  # paths in a list are no names of domains
 
 
-def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_wanted_datasets_must_be_there(folder: Path) -> None:
     """Devices and pipes among them, by links and in lists; a finished tokenizer needs no source."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.jsonl").touch()
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "tasks/own.yaml").write_text("{task: own, dataset_kwargs: {data_files: q.jsonl}}")
-    (tmp_path / "list").write_text("a.jsonl\npipe.jsonl\t3\nhttp://host/x.jsonl\n")
+    (folder / "a.jsonl").touch()
+    os.mkfifo(folder / "pipe.jsonl")
+    (folder / "tasks").mkdir()
+    (folder / "tasks/own.yaml").write_text("{task: own, dataset_kwargs: {data_files: q.jsonl}}")
+    (folder / "list").write_text("a.jsonl\npipe.jsonl\t3\nhttp://host/x.jsonl\n")
 
     def change(config: dict) -> None:
         first, *others = demo(config)["domains"]
@@ -77,23 +79,23 @@ def test_files_of_wanted_datasets_must_be_there(tmp_path: Path, monkeypatch: pyt
 
     config = whole(change)
     assert said(config) == []
-    lines = said(config, wanted=["demo"])
-    assert lines[0].startswith("datasets/demo: these files are not there: ")
-    assert all(f"{path}" in lines[0] for path in ("nothing.json", "q.jsonl", "data/qa/webquestions_test.jsonl"))
-    of_kind = "is a pipe or a device; name a file."
-    assert lines[1:] == [f'datasets/demo/corpus/train/cpp: "{path}" {of_kind}' for path in ("pipe.jsonl", "/dev/zero")]
-    (tmp_path / "results/demo").mkdir(parents=True)
-    (tmp_path / "results/demo/tokenizer.json").touch()
+    missing, *others = said(config, wanted=["demo"])
+    assert keys([missing]) == ["datasets/demo"]
+    assert all(path in missing for path in ("nothing.json", "q.jsonl", "data/qa/webquestions_test.jsonl"))
+    assert keys(others) == ["datasets/demo/corpus/train/cpp"] * 2
+    assert "pipe.jsonl" in others[0] and "/dev/zero" in others[1]
+    (folder / "results/demo").mkdir(parents=True)
+    (folder / "results/demo/tokenizer.json").touch()
     assert not any("nothing.json" in line for line in said(config, wanted=["demo"]))
 
 
 # Losses measured elsewhere
 
 
-def observed(folder: Path, **block: object) -> dict:
+def observed(**block: object) -> dict:
     rows = [f"{m},{s},{d},3" for m in (0, 1) for s in (10, 15, 20) for d in ("web", "code")]
-    (folder / "losses.csv").write_text("\n".join(["mixture,step,domain,loss", *rows]) + "\n")
-    (folder / "mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
+    Path("losses.csv").write_text("\n".join(["mixture,step,domain,loss", *rows]) + "\n")
+    Path("mixtures.csv").write_text("mixture,web,code\n0,0.5,0.5\n1,0.25,0.75\n")
     own = {
         "observations": {"losses": "losses.csv", "mixtures": "mixtures.csv"},
         "groups": {"fitted": ["0", "1"], "every": "all"},
@@ -104,47 +106,36 @@ def observed(folder: Path, **block: object) -> dict:
     return whole(lambda config: config["datasets"].update(mine=own | block) or config.update(run=["mine"]))
 
 
-def test_an_optimum_that_was_measured_is_compared_and_compares_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_an_optimum_that_was_measured_is_compared_and_compares_no_others() -> None:
     for name in ("transfer", "bimix_swarm"):
-        config = observed(tmp_path, groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
+        config = observed(groups={"fitted": "all"}, compare={"mixtures": ["0", name]})
         for table, row in (("losses", f"{name},20,web,3\n{name},20,code,3\n"), ("mixtures", f"{name},0.4,0.6\n")):
             with Path(f"{table}.csv").open("a") as lines:
                 lines.write(row)
         assert said(config, wanted=["mine"]) == []
         config["datasets"]["mine"]["compare"]["mixtures"] = [name, "0"]
-        (line,) = said(config, wanted=["mine"])
-        assert f"compare/mixtures: '{name}' is what a law finds now, and a run of that name may have had other" in line
+        assert keys(said(config, wanted=["mine"])) == ["datasets/mine/compare/mixtures"]
 
 
-def test_steps_beyond_the_losses_and_wide_tables_are_remarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = observed(tmp_path, optimum={"group": "fitted", "step": 10**7})
-    wide, odd = ready(config, ["mine"]).remarks
-    assert "mixtures.csv is read as a table of mixture and one column for each domain: web, code." in wide
-    assert "the law extrapolates to 5e+05 times the last." in odd
-    pl.DataFrame({"mixture": ["0"], "run": ["x"]}).write_csv("mixtures.csv")
-    (line,) = said(config, wanted=["mine"])
-    assert "observations: mixtures.csv: column 'run' holds no numbers" in line
+def test_steps_beyond_the_losses_and_wide_tables_are_remarked() -> None:
+    config = observed(optimum={"group": "fitted", "step": 10**7})
+    remarked = ["datasets/mine/observations/mixtures", "datasets/mine/optimum/step"]
+    assert keys(ready(config, ["mine"]).remarks) == remarked
+    Path("mixtures.csv").write_text("mixture,run\n0,x\n")
+    assert keys(said(config, wanted=["mine"])) == ["datasets/mine/observations"]
 
 
-def test_losses_of_several_sizes_have_no_curve_and_one_law_and_metrics_are_taken_with_weights(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = observed(tmp_path)
+def test_losses_of_several_sizes_have_one_law_and_metrics_are_taken_with_weights() -> None:
+    config = observed()
     rows = [f"{m},{s},{100 * s},{d},3,{9 * s}" for m, s in ((0, 10), (1, 20)) for d in ("web", "code")]
-    (tmp_path / "losses.csv").write_text("\n".join(["mixture,step,tokens,domain,loss,parameters", *rows]))
-    for laws, faults in (["transfer"], 0), (["transfer", "bimix"], 1):
+    Path("losses.csv").write_text("\n".join(["mixture,step,tokens,domain,loss,parameters", *rows]))
+    for laws, faults in (["transfer"], []), (["transfer", "bimix"], ["datasets/mine/optimum/group"]):
         lines = said(config | {"laws": config["laws"] | {"optimise": laws}}, wanted=["mine"])
-        assert len(lines) == faults, lines
-    assert "optimum/group: its losses are of models of several sizes, and bimix (in" in lines[0]
+        assert keys(lines) == faults, lines
     tables = {"losses": "losses.csv", "mixtures": "mixtures.csv", "metrics": "metrics.csv"}
+    Path("metrics.csv").write_text("mixture,err\n0,0.5\n1,0.4\n")
     for objective in ({"weights": {"err": 1}}, {"objective": {"families": {"a": ["err"]}}}):
-        config = observed(tmp_path, observations=tables, optimum={"group": "fitted", "step": 20} | objective)
-        (tmp_path / "metrics.csv").write_text("mixture,err\n0,0.5\n1,0.4\n")
+        config = observed(observations=tables, optimum={"group": "fitted", "step": 20} | objective)
         config["laws"] |= {"optimise": ["transfer"], "compare": ["transfer"]}
         assert said(config, wanted=["mine"]) == []
 
@@ -158,11 +149,8 @@ def paths_of(value: object, path: tuple = ()) -> list[tuple]:
     return [path] * bool(path) + [one for key, below in inner for one in paths_of(below, (*path, key))]
 
 
-def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    config = observed(tmp_path)
+def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence() -> None:
+    config = observed()
     config["datasets"] = {name: config["datasets"][name] for name in ("demo", "mine")}
     draw = random.Random(0)
     odds = [None, [], {}, [None], [[1]], {"a": None}, "x", "", -1, 0.5, True, [True], {1: 2}, "1e3"]
@@ -179,37 +167,28 @@ def test_whatever_stands_in_a_place_is_taken_or_refused_with_a_sentence(
             made(changed)
 
 
-def test_a_wrong_value_deep_in_lists_is_one_fault_and_takes_no_others_along() -> None:
-    """What is refused is taken out before defaults are filled in: that must end."""
-    for odd in (None, 3, [], "x", {"share": 1}):
-        stages = [{"share": 0.5, "mixture": "ce"}, {"share": 0.5, "mixture": odd}]
-        lines = said(whole(lambda c, stages=stages: demo(c).update(stages={"late": stages})))
-        assert len(lines) == 1 and lines[0].startswith("datasets/demo/stages/late/mixture: "), lines
-
-
 # Stages, sizes and commands
 
 
-def test_stages_are_taken_and_those_of_ones_own_file_are_seen(tmp_path: Path) -> None:
-    def staged(*names: str) -> list[dict]:
-        return [{"share": share, "mixture": name} for share, name in zip((0.8, 0.2), names, strict=True)]
-
+def test_stages_are_taken_and_those_of_ones_own_file_are_seen(folder: Path) -> None:
     def change(config: dict) -> None:
         block = demo(config)
-        block["stages"] = {f"late_{name}": staged("ce", name) for name in ("se", "uniform", "baseline", "bimix")}
-        block |= {"mixture_files": {"own": str(tmp_path / "own.json")}, "centre": "own"}
+        block["stages"] = {
+            f"late_{name}": [{"share": 0.8, "mixture": "ce"}, {"share": 0.2, "mixture": name}]
+            for name in ("se", "uniform", "baseline", "bimix")
+        }
+        block |= {"mixture_files": {"own": str(folder / "own.json")}, "centre": "own"}
         block["compare"]["mixtures"] = ["baseline", "late_bimix"]
 
     own = [{"share": 0.5, "mixture": {name: 1}} for name in ("code", "docs")]
-    (tmp_path / "own.json").write_text(json.dumps({"stages": own}))
-    (line,) = said(whole(change))
-    assert "centre: own has stages, and what others are measured against" in line
-    (tmp_path / "own.json").write_text(json.dumps({"code": 1}))
+    (folder / "own.json").write_text(json.dumps({"stages": own}))
+    assert keys(said(whole(change))) == ["datasets/demo/centre"]
+    (folder / "own.json").write_text(json.dumps({"code": 1}))
     assert said(whole(change)) == []
 
 
 def two_sizes(config: dict, other: str = "small") -> None:
-    """Tiny and another are fitted, and target is optimised for."""
+    """The proxy and another are fitted, and target is optimised for."""
     block = demo(config)
     config["models"][other] = copy.deepcopy(config["models"]["proxy"])
     config["models"][other]["shape"]["layers"] += 1
@@ -220,38 +199,29 @@ def two_sizes(config: dict, other: str = "small") -> None:
     config["laws"]["optimise"] = ["transfer"]
 
 
-def test_models_of_several_sizes_are_ordered_by_size_whatever_their_order_in_the_config() -> None:
+def test_models_of_several_sizes_are_ordered_by_size_and_what_their_law_leaves_out_is_a_remark() -> None:
     config = whole(two_sizes)
     assert ready(config, ["demo"]).remarks == []
     optimum = demo(made(config))["optimum"]
     assert optimum["models"] == ["proxy", "small"]
     assert (optimum["model"], optimum["for"], optimum["step"]) == ("proxy+small", "target", 160)
-    (line,) = said(whole(lambda config: two_sizes(config, "small" * 20)))
-    assert "optimum/models: their names joined have 106 letters" in line
-
-
-def test_what_a_law_over_sizes_leaves_out_is_a_remark() -> None:
-    config = whole(two_sizes)
+    long = said(whole(lambda config: two_sizes(config, "small" * 20)))
+    assert keys(long) == ["datasets/demo/optimum/models"]
     config["laws"]["optimise"] = ["bimix", "transfer"]
     demo(config)["optimum"]["for"] = "small"
     demo(config)["held_out"] = ["held_out"]
-    remarks = "\n".join(ready(config).remarks)
-    assert "bimix (in laws/optimise) is fitted to losses of one size of model: left out here." in remarks
-    assert "`compare` trains target: what is predicted of small is not measured." in remarks
-    assert "held_out: a law over sizes is not scored on held-out groups" in remarks
     del demo(config)["compare"]["mixtures"]
-    assert demo(ready(config).config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
-
-
-def examples() -> dict[str, dict]:
-    """The models in the blocks of docs/trainers.md."""
-    page = (ROOT / "docs/trainers.md").read_text()
-    blocks = re.findall(r"```yaml\n(models:.*?)```", page, flags=re.DOTALL)
-    return {name: model for block in blocks for name, model in yaml.safe_load(block)["models"].items()}
+    done = ready(config)
+    places = {f"datasets/demo/{key}" for key in ("optimum/models", "optimum/for", "held_out")}
+    assert set(keys(done.remarks)) == places
+    assert demo(done.config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
 
 
 def test_the_commands_of_the_page_are_sound() -> None:
-    assert set(examples()) == {"theirs", "gpt2", "megatron", "olmo"}
+    page = (ROOT / "docs/trainers.md").read_text()
+    blocks = re.findall(r"```yaml\n(models:.*?)```", page, flags=re.DOTALL)
+    examples = {name: model for block in blocks for name, model in yaml.safe_load(block)["models"].items()}
+    assert set(examples) == {"theirs", "gpt2", "megatron", "olmo"}
     launch = {"launch": {"nodes": 1, "gpus": 0, "threads": 1}, "parameters": 1000}
-    for name, model in examples().items():
+    for name, model in examples.items():
         assert models.Model.model_validate(launch | model).command, name

@@ -13,7 +13,6 @@ class ObjectiveKeys(Block):
 
     kind: Literal["weighted", "minimax", "no_worse_than"] = key(
         "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
-        "weighted",
         default="weighted",
     )
     weights: words(dict[str, NotNegative], "a block of domains and their numbers") = key(
@@ -25,11 +24,9 @@ class ObjectiveKeys(Block):
     reference: words(str, "the name of a mixture") = key(
         "The mixture that losses are compared with.", "the first of `compare`"
     )
-    margin: NotNegative = key(
-        "Of `no_worse_than`: how far a loss may be above the reference's, relative.", "0", default=0.0
-    )
+    margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", default=0.0)
     effect_growth: words(float, f"a number, {LEAST_GROWTH} or more", ge=LEAST_GROWTH) = key(
-        "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", "1", default=1.0
+        "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", default=1.0
     )
 
     def faults(self) -> Faults:

@@ -209,7 +209,7 @@ class Training(changes(RecipeKeys)):
     recipe: words(str, "the name of a recipe of training") = need("The recipe that these settings change.")
 
 
-AnyRecipe = either(kind_of_recipe, LikeRecipe=LikeRecipe, RecipeKeys=RecipeKeys)
+AnyRecipe = either(kind_of_recipe, RecipeKeys=RecipeKeys, LikeRecipe=LikeRecipe)
 
 
 class Temperature(Block):

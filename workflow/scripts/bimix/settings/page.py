@@ -20,9 +20,8 @@ What each key means, its default, and what it may hold. Your file holds only wha
   Call it first for a stranger's config: Snakemake runs the code that a file of `--configfile` may hold under
   `__use_yte__`, before this workflow sees it.
 - Keys that begin with `x-` are for anchors of YAML. `-` as a default: off unless set.
-
-`python workflow/scripts/document_config.py` makes this page from the
-[models](../workflow/scripts/bimix/settings/models.py) and the [defaults](../workflow/defaults.yaml).
+- `python workflow/scripts/document_config.py` makes this page from the
+  [models](../workflow/scripts/bimix/settings/models.py) and the [defaults](../workflow/defaults.yaml).
 """
 OUTSIDE = "Each key has its path, as messages about faults name it."
 OF_TEXT = (
@@ -114,6 +113,8 @@ def written_default(schema: dict, key: str, default: object, is_block: bool) -> 
         return own["unset"]
     if is_block:
         return ""
+    if own.get("default") is not None:
+        return f"`{written(own['default'])}`"
     if any(kind.get("type") == "null" for kind in branches(own)):
         return "`null`"
     return "must be set" if key in schema.get("required", []) else "-"
