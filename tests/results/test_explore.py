@@ -109,6 +109,9 @@ def test_repeated_text_and_sizes_count_as_in_python(browser: Browser, tmp_path: 
         run = {"step": fitted["steps"][-1], "parameters": None, "tokens": tokens, "pools": pools}
         equal(browser, fitted, run, draws(len(fitted["domains"]), 1))
     assert browser.run("return state.run.pools['FreeLaw']") == pools["FreeLaw"]
+    browser.open(write_page(tmp_path / "pools", tiny, mixtures, ["transfer"], *flags, "--parameters", "1e7"))
+    run = {"step": fitted["steps"][-1], "parameters": 1e7, "tokens": 3e6, "pools": pools}
+    equal(browser, fitted, run, draws(len(fitted["domains"]), 1))
 
     sizes, mixtures = (pl.read_csv(KEPT / f"proof/{name}.csv") for name in ("sizes", "sizes_mixtures"))
     names = sizes["mixture"].unique().sort()

@@ -13,7 +13,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.observations.tables import few
 from bimix.transfer.law import by_runs
-from bimix.transfer.run import far_apart, reversed_order
+from bimix.transfer.run import far_apart, has_one_size, reversed_order
 from bimix.transfer.unseen import basis, unseen
 
 # Beyond so many times the last fitted step, a curve over steps is a guess; then it is refused.
@@ -158,18 +158,19 @@ def at_run(
     pools {domain: unique tokens}: repeated tokens count less. A domain without a pool is unlimited;
     without pools or the run's tokens no text is repeated. A law over sizes predicts the same at
     every step: `step` is the requested one. An argument that is None keeps the value of the run to
-    which the law is set.
+    which the law is set. Of a law of one size, whose runs had pools, `parameters` are of a larger
+    model: it has its losses, and loses more by repeated text (`transfer/repetition`).
 
-    Errors: a size for a law that was not fitted over sizes, or without tokens where schedules had
-    several lengths.
+    Errors: a size for another law of one size, or without tokens where schedules had several
+    lengths.
     """
     law, first = LAWS[fitted["law"]], next(iter(fitted["coefficients"].values()))
-    levels = first.get("size") if law.over_sizes else None
-    # Over schedules alone the levels have a size that stands for none.
-    if parameters is not None and (levels is None or len({one["parameters"] for one in levels["sizes"]}) < 2):
+    levels, run = first.get("size") if law.over_sizes else None, first.get("run") or {}
+    one_size = levels is None or has_one_size(levels)
+    if parameters is not None and one_size and not (law.over_sizes and "epochs_seen" in fitted):
         raise InputError(
             f"--parameters {parameters:g} is a size, and the law {fitted['law']} was fitted at one: it needs losses of two"
-            " sizes or more (column parameters), and the law transfer."
+            " sizes or more (column parameters), or mixtures with pools, and the law transfer."
         )
     for what, amount in (("--parameters", parameters), ("--run-tokens", tokens)):
         if amount is not None and not 0 < amount < float("inf"):
@@ -177,15 +178,17 @@ def at_run(
     for name, pool in (pools or {}).items():
         if tokens is not None and not pool >= 1:
             raise InputError(f"the pool of {name!r} is {pool:g} tokens: it must be 1 or more.")
+    if parameters is not None and tokens is None and (levels is None or levels["tokens"] is not None):
+        raise InputError("--parameters needs --run-tokens: a loss depends on both.")
     if levels is not None:
-        if parameters is not None and tokens is None and levels["tokens"] is not None:
-            raise InputError("--parameters needs --run-tokens: a loss depends on both.")
-        parameters = first["run"]["parameters"] if parameters is None else parameters
-        tokens = first["run"]["tokens"] if tokens is None else tokens
+        parameters = run["parameters"] if parameters is None else parameters
+        tokens = run["tokens"] if tokens is None else tokens
         # Steps do not determine the tokens of a run of another size.
         fitted = fitted | {"steps": [step if step is not None else fitted["steps"][-1]], "tokens_per_step": None}
-    elif not law.reads_pools or tokens is None or not pools:
+    elif not law.reads_pools or (parameters is None and (tokens is None or not pools)):
         return fitted
+    else:
+        parameters = run.get("parameters") if parameters is None else parameters
     asked = pools if pools and tokens is not None else None
     return fitted | {
         "coefficients": law.code.at_run(fitted["coefficients"], fitted["domains"], parameters, tokens, asked)
@@ -193,10 +196,8 @@ def at_run(
 
 
 def asked_at(fitted: dict, parameters: float, tokens: float) -> dict:
-    """A law over sizes whose default run has `parameters` and `tokens`, with a warning if that is
-    far from the fitted sizes.
-
-    Errors: it was fitted at one size.
+    """A law whose default run has `parameters` and `tokens`, with a warning if that is far from the
+    fitted sizes. Errors: those of `at_run`.
     """
     coefficients = at_run(fitted, parameters, tokens)["coefficients"]
     far = far_apart(coefficients, parameters)

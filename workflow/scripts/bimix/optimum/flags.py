@@ -48,7 +48,8 @@ FLAGS = {
     },
     "parameters": {
         "type": number_or_none,
-        "help": "of the run's model, for a law fitted to several sizes; without it, or none: the largest size fitted",
+        "help": "of the run's model, if it is another than the largest fitted; a law of one size knows of a larger model that it"
+        " loses more by text that it reads again",
     },
     "centre": {
         "nargs": "?",
@@ -143,11 +144,10 @@ def run_tokens_of(fitted: dict, run_tokens: float | None, step: int | None) -> f
 
 
 def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, parameters: float | None) -> float | None:
-    """Tokens of the run that a law predicts. A law over sizes has no tokens per step: by default,
-    and without other `parameters`, they are those of the run to which it is set.
+    """Tokens of the run that a law predicts: given; by default, and without other `parameters`,
+    those of the run that it is set to, or the step times the fitted tokens per step.
     """
-    if "rows" not in fitted:
-        return run_tokens_of(fitted, run_tokens, step)
-    if run_tokens is None and parameters is None:
-        return next(iter(fitted["coefficients"].values()))["run"]["tokens"]
-    return run_tokens
+    if run_tokens is not None or parameters is not None:
+        return run_tokens
+    run = next(iter(fitted["coefficients"].values())).get("run") or {}
+    return run_tokens_of(fitted, None, step) if run.get("parameters") is None else run["tokens"]

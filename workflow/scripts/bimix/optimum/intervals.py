@@ -27,6 +27,7 @@ from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 from bimix.optimum.objective import average, defined
 from bimix.optimum.optimum import Sought
+from bimix.transfer.run import deviations_by_size
 from bimix.transfer.unseen import deviations
 
 LEFT_OUT, RESIDUALS = "left_out", "residuals"
@@ -160,13 +161,14 @@ class LeftOut:
 
         It is the jackknife variance, (G - 1) / G sum_g (f_g - mean f)^2 over the G refits, minus
         its mean over the runs, at least 0; plus the variance for domains that no run trains on
-        (transfer/unseen.py), whose errors are taken as perfectly correlated in an average.
+        (transfer/unseen.py) and of c at a larger model, whose errors are taken as perfectly
+        correlated in an average.
         """
         logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
         variance = (len(logs) - 1) * logs.var(axis=0)
-        new = deviations(self.fitted, shares, step)
-        new = new if target is None else new @ (target / target.sum())
-        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new**2
+        parts = np.stack([deviations(self.fitted, shares, step), deviations_by_size(self.fitted, shares)])
+        new = (picked(parts, target) ** 2).sum(axis=0)
+        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new
 
     def ahead(self, step: float, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
         """Half the width of the t-interval of the error of the curve over steps in a log loss

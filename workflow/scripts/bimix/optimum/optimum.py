@@ -16,6 +16,8 @@ from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective
 from bimix.optimum.search import AVERAGED, simulate
 from bimix.optimum.solve import Solved, certified, power_sum_optimum, solve, without_parts
+from bimix.transfer.repetition import LARGER
+from bimix.transfer.run import unmeasured, with_harm
 
 UNSOLVED = 1e-5  # a gap, of the objective's value, that is no optimum
 LITTLE = 1e-12  # a share that stands for 0, from which there is no divergence
@@ -101,6 +103,24 @@ class Sought:
     def shares(self, fitted: dict | None = None) -> np.ndarray:
         """The optimum (m,) of the law, or of a refit of it."""
         return best_shares(fitted or self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
+
+    def by_harm(self) -> dict[float, np.ndarray | None]:
+        """{c: optimum (m,)} at c = 0 and at the prior's, where no run of a larger model measures c
+        and one reads a domain more than once; else empty. None: no mixture holds the
+        constraints.
+        """
+        if not unmeasured(self.fitted):
+            return {}
+        found = {c: self._at_harm(c) for c in (0.0, LARGER)}
+        pools = np.array([self.pools.get(name, np.inf) for name in self.fitted["domains"]])
+        repeats = any(shares is not None and (shares * self.run_tokens > pools).any() for shares in found.values())
+        return found if repeats else {}
+
+    def _at_harm(self, c: float) -> np.ndarray | None:
+        try:
+            return self.shares(with_harm(self.fitted, c))
+        except Unattainable:
+            return None
 
 
 def best(

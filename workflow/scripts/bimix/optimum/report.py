@@ -161,7 +161,31 @@ def report(
         "losses": of_losses,
         "support": None if where is None else asdict(where),
         "epochs_beyond_fitted": dict(further),
+        "by_harm": {f"{c:g}": read_again(sought, shares) for c, shares in sought.by_harm().items()},
     }
+
+
+def read_again(sought: Sought, shares: np.ndarray | None) -> dict[str, dict[str, float]] | None:
+    """{domain: {"proportion", "epochs"}} of a mixture (m,), where the pool is known."""
+    if shares is None:
+        return None
+    named = dict(zip(sought.fitted["domains"], shares.tolist(), strict=True))
+    epochs = epochs_of(named, sought.pools, sought.run_tokens)
+    return {name: {"proportion": named[name], "epochs": one} for name, one in epochs.items()}
+
+
+def harm_lines(by_harm: Mapping[str, Mapping | None]) -> list[str]:
+    """The optima of `by_harm` of a report side by side: the domains that one reads more than once."""
+    found = {c: own for c, own in by_harm.items() if own is not None}
+    lines = [f"at c {c} no mixture holds the constraints" for c in by_harm.keys() - found.keys()]
+    often = {domain for own in found.values() for domain, one in own.items() if one["epochs"] > 1}
+    for domain in next(iter(found.values()), {}):
+        if domain in often:
+            own = [f"{one[domain]['proportion']:.4f}, {one[domain]['epochs']:.3g} epochs" for one in found.values()]
+            lines.append(f"  {domain}: {'; '.join(f'{text} at c {c}' for c, text in zip(found, own, strict=True))}")
+    if not lines:
+        return []
+    return ["no run of a larger model says how much it loses by text that it reads again (c); the optima by c", *lines]
 
 
 def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:

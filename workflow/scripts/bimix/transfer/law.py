@@ -96,16 +96,21 @@ def fit(
     shares = seen.proportions[plan.first]
     base = np.ones(len(names)) if weights is None else np.asarray(weights, dtype=float)
 
+    again = np.zeros((len(names), len(own)))
+    if seen.pools is not None:
+        again = repetition.own_bend(straight, seen.tokens[:, None] / seen.pools, own)
+
     def of_effects(effects, counts, choice, start):
         return factor(shares, straight[plan.first], effects, own, counts, choice, start)
 
-    return sizes.fit(plan, seen.proportions, straight, np.log(seen.last()), base, of_effects, choice, start)
+    return sizes.fit(plan, seen.proportions, straight, np.log(seen.last()), base, again, of_effects, choice, start)
 
 
 def coefficients_of(observed: Observations, sized: sizes.Sized, form: repetition.Repetition | None) -> dict:
     """Coefficients with levels by size and tokens, set to the largest size, longest schedule."""
     written = sized.mixed.parts().written(observed.domains)
     curve, plan = sized.curve, sized.plan
+    harms = [{"c": float(c), "c_spread": float(spread)} for c, spread in zip(sized.c, sized.c_spread, strict=True)]
     coefficients = {}
     for i, domain in enumerate(observed.loss_domains):
         heights = np.exp(curve.heights[i])
@@ -126,6 +131,7 @@ def coefficients_of(observed: Observations, sized: sizes.Sized, form: repetition
                     "shift": float(sized.shifts[group, i]),
                     "nu": float(sized.nu[group, i]),
                 }
+                | (harms[group] if form and plan.larger[group] else {})
                 for group in np.nonzero(sized.runs)[0]
             ],
         }

@@ -1,14 +1,14 @@
 """The law `transfer` at a run of given size, tokens and pools: its coefficients, its losses, and
 the objective of its optimum.
 
-    L_i(r) = exp(level_i) h_i F_i(r)^nu_i + H_i(r)
-    F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq
-             exp(sum_j t_ij r_j - sum_j b_ij sqrt(rho_j(r_j)))
+    L_i(r) = exp(level_i) h_i F_i(r)^nu_i exp(c b_i(r)) + H_i(r)
+    F_i    = sum_q A_iq (sum_j k_iqj rho_j(r_j)^gamma_i)^-alpha_iq exp(sum_j t_ij r_j)
+    b_i    = r_i x_i^2 / (1 + x_i)
 
-level and nu depend on the run's size, h_i on its step, rho and H on its epochs of each pool
-(`repetition`). The sum of F is log-convex in rho and falls with it, and b >= 0. rho is concave in r
-and H convex. So every loss is convex in r where nu > 0, with t of any sign, since t acts on r and
-not on rho.
+level, nu and c depend on the run's size, h_i on its step, rho, x and H on its epochs of each pool
+(`repetition`). The sum of F is log-convex in rho and falls with it. rho is concave in r, b and H
+are convex, and c >= 0. So every loss is convex in r where nu > 0, with t of any sign, since t acts
+on r and not on rho.
 """
 
 from collections.abc import Callable
@@ -19,6 +19,7 @@ import numpy as np
 from bimix.observations.observations import Observations
 from bimix.transfer import repetition
 from bimix.transfer.factor import Factor
+from bimix.transfer.repetition import LARGER, LARGER_SPREAD
 from bimix.transfer.sizes import ENOUGH_NEAR, FAR_APART, LEAST_NU, SAME_SIZE, Curve
 
 # Replaces a share of 0 where its power has no derivative.
@@ -35,21 +36,44 @@ class Run:
     R: float
     height: np.ndarray  # (d,) of the harm
     mu: float
+    c: float  # of the harm that only a larger model shows; 0 at the fitted size
+    c_spread: float  # standard deviation of log c
     own: np.ndarray  # (d,) index of each loss domain among the training domains, -1 where it is none
 
 
 def losses(run: Run, mixed: Factor, shares: np.ndarray, curve: np.ndarray, effects: np.ndarray) -> np.ndarray:
     """Losses (n, k, d) at shares (n, m); `curve` (k, d) is h, `effects` (k, d) multiply nu."""
     rho = repetition.counted(shares, run.per_share, run.R)[0]
-    level = np.exp(run.level + run.nu * effects * mixed.levels(rho, shares)[:, None, :])
-    return level * curve + _harm(run, shares)[0][:, None, :]
+    bend = _harm(run, shares, run.c, 1.0)[0]
+    level = np.exp(run.level + run.nu * effects * mixed.levels(rho, shares)[:, None, :] + bend[:, None, :])
+    return level * curve + _harm(run, shares, run.height, run.mu)[0][:, None, :]
 
 
-def _harm(run: Run, shares: np.ndarray):
-    """H (..., d) and its derivative by each loss domain's own share."""
+def _harm(run: Run, shares: np.ndarray, height: np.ndarray | float, mu: float):
+    """height r^mu x^2 / (1 + x) (..., d) and its derivative by each loss domain's own share."""
     own = shares[..., run.own]
-    parts = repetition.harm(own, run.per_share[run.own], run.height, run.mu)
+    parts = repetition.harm(own, run.per_share[run.own], height, mu)
     return tuple(np.where(run.own >= 0, part, 0.0) for part in parts)
+
+
+def with_harm(fitted: dict, c: float) -> dict:
+    """The fitted law with another c in its run."""
+    own = fitted["coefficients"].items()
+    return fitted | {"coefficients": {name: values | {"run": values["run"] | {"c": c}} for name, values in own}}
+
+
+def unmeasured(fitted: dict) -> bool:
+    """Whether a run with pools may be of a larger model, of which no fitted run measures c."""
+    first = next(iter(fitted["coefficients"].values()))
+    if "repetition" not in first or not first.get("run", {}).get("pools"):
+        return False
+    return size_read(fitted) is None or first["run"].get("c_spread") == LARGER_SPREAD
+
+
+def deviations_by_size(fitted: dict, shares: np.ndarray) -> np.ndarray:
+    """Deviations (n, d) of log losses at shares (n, m), as c of a larger model is not sure."""
+    run = run_of(fitted["coefficients"], fitted["domains"])
+    return _harm(run, shares, run.c * run.c_spread, 1.0)[0]
 
 
 def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -> Callable:
@@ -66,11 +90,12 @@ def objective(run: Run, mixed: Factor, height: np.ndarray, target: np.ndarray) -
         total = terms.sum(axis=1)
         by_power = np.einsum("dq,dqj->dj", -a * terms / sums, k)
         log_slope = by_power * (g[:, None] * powers / rho) * by_r / total[:, None] + t  # of F
-        scale = target * height * np.exp(run.level + run.nu * (t @ r)) * total**run.nu
+        bend, log_by_own = _harm(run, r, run.c, 1.0)
+        scale = target * height * np.exp(run.level + run.nu * (t @ r) + bend) * total**run.nu
         gradient = (scale * run.nu) @ log_slope
-        harm, by_own = (target * part for part in _harm(run, r))
+        harm, by_own = (target * part for part in _harm(run, r, run.height, run.mu))
         trained = run.own >= 0
-        np.add.at(gradient, run.own[trained], by_own[trained])
+        np.add.at(gradient, run.own[trained], (by_own + scale * log_by_own)[trained])
         return scale.sum() + harm.sum(), gradient
 
     return at
@@ -117,7 +142,8 @@ def at_run(
     """The coefficients at a run of a model with `parameters` on `tokens` with pools {domain: unique
     tokens}.
 
-    None means the largest fitted size and its schedule, or no repetition.
+    None means the largest fitted size and its schedule, or no repetition. Of a law of one size
+    `parameters` are of a larger model: of that it knows c, by its prior.
     """
     table = list(coefficients.values())
     sized = all("size" in values for values in table)
@@ -127,27 +153,44 @@ def at_run(
         tokens = last["tokens"] if tokens is None else float(tokens)
     result = {}
     for domain, values in coefficients.items():
-        level, nu = _level(values["size"], parameters, tokens) if sized else (0.0, 1.0)
+        level, nu, c = 0.0, 1.0, (0.0, 0.0) if parameters is None else (LARGER, LARGER_SPREAD)
+        if sized:
+            level, nu, c = _level(values["size"], parameters, tokens)
         run = {"parameters": parameters, "tokens": tokens, "pools": pools, "level": level, "nu": nu}
+        if "repetition" in values and c[0]:
+            run |= {"c": c[0], "c_spread": c[1]}
         result[domain] = values | {"run": run}
     return result
 
 
-def _level(levels, parameters, tokens) -> tuple[float, float]:
-    """Level and nu of a loss domain at a size and schedule, fitted ones where there are any."""
+def _level(levels, parameters, tokens) -> tuple[float, float, tuple[float, float]]:
+    """Level, nu and c, with the deviation of its log, of a loss domain at a size and schedule,
+    fitted ones where there are any.
+    """
+    last = levels["sizes"][-1]
+    unmeasured = has_one_size(levels) and parameters > SAME_SIZE * last["parameters"]
+    parameters = last["parameters"] if unmeasured else parameters
     curve = Curve(
         levels["b"], levels["g"], np.log([[levels[name] for name in "BDC"]]), levels["parameters"], levels["tokens"]
     )
-    level, nu = float(curve.level(np.array(parameters), np.array(tokens or np.nan))[0]), 1.0
+    level, nu, c = float(curve.level(np.array(parameters), np.array(tokens or np.nan))[0]), 1.0, (0.0, 0.0)
     same = [one for one in levels["sizes"] if abs(np.log(one["parameters"] / parameters)) <= np.log(SAME_SIZE)]
     if same:
         near = min(
             same, key=lambda one: 0 if tokens is None or one["tokens"] is None else abs(np.log(one["tokens"] / tokens))
         )
-        level, nu = level + near["shift"], near["nu"]
-    elif parameters > levels["sizes"][-1]["parameters"]:
-        nu = levels["sizes"][-1]["nu"]
-    return level + (1 - nu) * levels["centre"], nu
+        level += near["shift"]
+    elif parameters > last["parameters"]:
+        near = last
+    else:
+        return level, nu, c
+    nu, c = near["nu"], (near.get("c", 0.0), near.get("c_spread", 0.0))
+    return level + (1 - nu) * levels["centre"], nu, (LARGER, LARGER_SPREAD) if unmeasured else c
+
+
+def has_one_size(levels: dict) -> bool:
+    """Whether the levels of a law by runs are of one size; over schedules alone that stands for none."""
+    return len({one["parameters"] for one in levels["sizes"]}) < 2
 
 
 def run_of(coefficients: dict, domains: list[str]) -> Run:
@@ -155,7 +198,7 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
     table = list(coefficients.items())
     run, per_share, zeros = table[0][1].get("run"), np.zeros(len(domains)), np.zeros(len(table))
     if run is None:
-        return Run(zeros, zeros + 1, per_share, repetition.PUBLISHED_R, zeros, 1.0, np.full(len(table), -1))
+        return Run(zeros, zeros + 1, per_share, repetition.PUBLISHED_R, zeros, 1.0, 0.0, 0.0, np.full(len(table), -1))
     pools = np.array([(run["pools"] or {}).get(name) or np.inf for name in domains], dtype=float)
     if run["pools"] is not None:
         per_share = run["tokens"] / pools
@@ -175,6 +218,8 @@ def run_of(coefficients: dict, domains: list[str]) -> Run:
         R=form.R,
         height=harms * (scale / pools[own]) ** form.kappa,
         mu=form.mu,
+        c=run.get("c", 0.0),
+        c_spread=run.get("c_spread", 0.0),
         own=own,
     )
 
@@ -188,9 +233,8 @@ def effects_at(coefficients, steps) -> np.ndarray:
 
 def size_read(fitted: dict) -> float | None:
     """Parameters of the run to which a law over several sizes is set; else None."""
-    first = next(iter(fitted["coefficients"].values())) if "rows" in fitted else {"size": {"sizes": []}}
-    several = len({one["parameters"] for one in first["size"]["sizes"]}) > 1
-    return first["run"]["parameters"] if several else None
+    first = next(iter(fitted["coefficients"].values()))
+    return first["run"]["parameters"] if "size" in first and not has_one_size(first["size"]) else None
 
 
 def reversed_order(coefficients: dict) -> list[str]:

@@ -14,18 +14,20 @@ effects are found by least squares on the unbalanced table, the mixing factor fr
 
 with weak priors, since there are few sizes. A size with k runs of its own is shifted from the curve
 by sum(residuals) / (k + 0.16). At the largest size the mixing factor may have an exponent nu_i,
-which is 1 with fewer than two runs of that size.
+which is 1 with fewer than two runs of that size, and repeated text harms by c r x^2 / (1 + x) more
+(`repetition`).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import least_squares
+from scipy.optimize import least_squares, minimize_scalar
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from bimix.transfer import mixing
+from bimix.transfer.repetition import LARGER, LARGER_SPREAD
 
 # Variance of a run around its group over the variance of a group around the curve.
 SHIFT = 0.16
@@ -66,6 +68,12 @@ class Design:
     group: np.ndarray  # (runs,) index of the group
     mixture: np.ndarray  # (runs,) index of the mixture
     first: np.ndarray  # (mixtures,) a run of each mixture
+
+    @property
+    def larger(self) -> np.ndarray:
+        """The mask (groups,) of the largest size, where there are smaller ones."""
+        largest = self.parameters.max()
+        return (self.parameters == largest) & (largest > SAME_SIZE * self.parameters.min())
 
 
 def design(parameters: np.ndarray, tokens: np.ndarray | None, mixtures: tuple[str, ...]) -> Design:
@@ -182,37 +190,39 @@ def shift(gaps: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.where(seen > 0, np.nan_to_num(gaps) * seen, 0).sum(axis=0) / (seen.sum(axis=0) + SHIFT)
 
 
-def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """nu (d,) of runs (k, d) of one size, from the mixing factor and their log losses; 1 with fewer
-    than two runs.
+def slopes(
+    factor: np.ndarray, y: np.ndarray, weights: np.ndarray, again: np.ndarray
+) -> tuple[np.ndarray, float, float]:
+    """nu (d,), c and the standard deviation of log c of runs (k, d) of one size, from the mixing
+    factor, their log losses y and `again`, r x^2 / (1 + x); nu is 1 with fewer than two runs.
 
-    It is each loss domain's slope through the means of both, shrunk to a mean over the domains, and
-    that to 1. The noise is that of the residuals around these slopes, computed in turns: residuals
-    around slope 1 would include the signal, and shrink the slopes too much. Where the runs reverse
-    the order of smaller ones the slope is LEAST_NU.
+    nu is each loss domain's slope through the means of both, shrunk to a mean over the domains, and
+    that to 1; c is common. The noise is that of the residuals around these slopes, computed in
+    turns: residuals around slope 1 would include the signal, and shrink the slopes too much. Where
+    the runs reverse the order of smaller ones the slope is LEAST_NU.
     """
     d = y.shape[1]
-    sums = np.zeros((d, 3))  # squares of the factor, its products with what is missing at slope 1, squares of that
-    free = np.zeros(d)
+    # Products over runs, around their means, of the factor x, what is missing at slope 1, and z = `again`.
+    xx, xg, gg, xz, gz, zz, free = np.zeros((7, d))
     for i in range(d):
         seen = np.isfinite(y[:, i]) & (weights > 0)
         if seen.sum() < 2:
             continue
         w = weights[seen]
-        x = factor[seen, i] - np.average(factor[seen, i], weights=w)
-        gap = y[seen, i] - factor[seen, i]
-        gap = gap - np.average(gap, weights=w)
-        sums[i] = (w * x * x).sum(), (w * x * gap).sum(), (w * gap**2).sum()
+        of_runs = np.stack([factor[seen, i], y[seen, i] - factor[seen, i], again[seen, i]])
+        x, gap, z = of_runs - np.average(of_runs, axis=1, weights=w)[:, None]
+        xx[i], xg[i], gg[i] = (w * x * x).sum(), (w * x * gap).sum(), (w * gap**2).sum()
+        xz[i], gz[i], zz[i] = (w * x * z).sum(), (w * gap * z).sum(), (w * z * z).sum()
         free[i] = seen.sum() - 1
-    nu = np.ones(d)
+    nu, c, spread = np.ones(d), LARGER, LARGER_SPREAD
     known = np.zeros(d)  # how much of each slope the runs determine, 0 to 1: the freedom that it takes
-    for _ in range(ROUNDS if sums[:, 0].any() else 0):
-        before = nu
-        square, product, squares = sums.T
+    for _ in range(ROUNDS if xx.any() else 0):
+        before = np.append(nu, c)
+        product, squares = xg - c * xz, gg - 2 * c * gz + c**2 * zz
         beyond = nu - 1
-        left = squares - 2 * beyond * product + beyond**2 * square
+        left = squares - 2 * beyond * product + beyond**2 * xx
         variance = (NOISE_RUNS * NOISE**2 + left.sum()) / (NOISE_RUNS + (free - known).sum())
-        square, product = square / variance, product / variance
+        square, product = xx / variance, product / variance
         own = square > 0
         # Each slope minus 1 is N(mean, NU_SPREAD), observed with variance 1 / square; their mean is
         # N(0, NU_MEAN_SPREAD).
@@ -220,9 +230,29 @@ def slopes(factor: np.ndarray, y: np.ndarray, weights: np.ndarray) -> np.ndarray
         mean = (precision * product[own] / square[own]).sum() / (precision.sum() + 1 / NU_MEAN_SPREAD**2)
         nu = 1 + (product + mean / NU_SPREAD**2) / (square + 1 / NU_SPREAD**2)
         known = square / (square + 1 / NU_SPREAD**2)
-        if np.abs(nu - before).max() < SETTLED:
+        # c, where each domain's slope is free around the mean: what it could explain does not count.
+        taken = xz / (xx + variance / NU_SPREAD**2)
+        signal = (gz - mean * xz - taken * (xg - mean * xx)).sum() / variance
+        c, spread = _harm_of(signal, (zz - taken * xz).sum() / variance)
+        if np.abs(np.append(nu, c) - before).max() < SETTLED:
             break
-    return np.maximum(nu, LEAST_NU)
+    return np.maximum(nu, LEAST_NU), c, spread
+
+
+def _harm_of(signal: float, precision: float) -> tuple[float, float]:
+    """The most probable c with the likelihood exp(signal c - precision c^2 / 2), and the standard
+    deviation of its log.
+    """
+
+    def cost(log):
+        return (
+            precision * np.exp(2 * log) / 2 - signal * np.exp(log) + ((log - np.log(LARGER)) / LARGER_SPREAD) ** 2 / 2
+        )
+
+    near = np.log(LARGER) + 5 * LARGER_SPREAD * np.array([-1, 1])
+    log = float(minimize_scalar(cost, bounds=near, method="bounded", options={"xatol": 1e-9}).x)
+    curvature = 2 * precision * np.exp(2 * log) - signal * np.exp(log) + LARGER_SPREAD**-2
+    return float(np.exp(log)), float(curvature**-0.5)
 
 
 # (effects (mixtures, d), weights (mixtures,), choice or None, start or None) -> choice, fitted
@@ -232,7 +262,7 @@ Fit = Callable[[np.ndarray, np.ndarray, dict | None, mixing.Mixing | None], tupl
 
 @dataclass(frozen=True)
 class Sized:
-    """log loss = level(N, T) + shift + centre + nu (factor - centre); shift, nu (groups, d)."""
+    """log loss = level(N, T) + shift + centre + nu (factor - centre) + c r x^2 / (1 + x)."""
 
     choice: dict
     mixed: mixing.Mixing
@@ -241,6 +271,8 @@ class Sized:
     centre: np.ndarray  # (d,) mean of the mixing factor over the mixtures
     shifts: np.ndarray  # (groups, d)
     nu: np.ndarray  # (groups, d)
+    c: np.ndarray  # (groups,) 0 below the largest size
+    c_spread: np.ndarray  # (groups,) the standard deviation of log c
     runs: np.ndarray  # (groups,) that each group has
 
 
@@ -250,12 +282,13 @@ def fit(
     straight: np.ndarray,
     y: np.ndarray,
     weights: np.ndarray,
+    again: np.ndarray,
     factor: Fit,
     choice: dict | None = None,
     start: mixing.Mixing | None = None,
 ) -> Sized:
     """Fit log losses y (runs, d), NaN where not observed, of runs with `weights` (runs,), from the
-    effective and the original shares (runs, m).
+    effective and the original shares (runs, m), and r x^2 / (1 + x) of the runs, `again` (runs, d).
 
     The mixing factor is fitted to the largest set of sizes that share mixtures. Runs of other sizes
     are added with its predictions, in turns until their levels converge.
@@ -264,6 +297,8 @@ def fit(
     straight = straight[plan.first]
     used = weights > 0
     part = largest_part(plan, used)
+    again = np.where(plan.larger[plan.group, None], again, 0.0)
+    observed, y = y, y - LARGER * again  # until c is known
     expected = np.zeros((len(own), y.shape[1])) if start is None else mixing.predict(start, own, straight=straight)
     if start is None or part[used].all():
         levels, effects, counts = table(plan, y, np.where(part, weights, 0.0), expected)
@@ -279,26 +314,28 @@ def fit(
             if np.nanmax(np.abs(levels - before)) < SETTLED:
                 break
     drawn = mixing.predict(mixed, own, straight=straight)
+    return _with_levels(plan, observed, weights, choice, mixed, drawn, again)
+
+
+def _with_levels(plan, y, weights, choice, mixed, drawn, again) -> Sized:
+    groups = len(plan.parameters)
+    runs = np.bincount(plan.group, weights > 0, groups).astype(int)
+    nu, c, c_spread = np.ones((groups, y.shape[1])), np.zeros(groups), np.zeros(groups)
+    for group in np.nonzero(runs * (plan.parameters == plan.parameters.max()))[0]:
+        of = (plan.group == group) & (weights > 0)
+        nu[group], c[group], c_spread[group] = slopes(drawn[plan.mixture[of]], y[of], weights[of], again[of])
+    c, c_spread = c * plan.larger, c_spread * plan.larger
+    y = y - c[plan.group, None] * again
     levels, _, _ = table(plan, y, weights, drawn)
-    return _with_levels(plan, y, weights, choice, mixed, drawn, levels)
-
-
-def _with_levels(plan, y, weights, choice, mixed, drawn, levels) -> Sized:
     fitted = curve(plan, levels)
     on_curve = fitted.level(plan.parameters, plan.tokens)
-    groups = len(plan.parameters)
-    shifts, nu = np.zeros(levels.shape), np.ones(levels.shape)
-    runs = np.bincount(plan.group, weights > 0, groups).astype(int)
-    largest = plan.parameters.max()
-    centre = drawn.mean(axis=0)
+    shifts, centre = np.zeros(levels.shape), drawn.mean(axis=0)
     for group in np.nonzero(runs)[0]:
         of = (plan.group == group) & (weights > 0)
         gaps = np.where(np.isfinite(y[of]), levels[group] - on_curve[group], np.nan)
         shifts[group] = shift(gaps, weights[of])
-        if plan.parameters[group] == largest:
-            nu[group] = slopes(drawn[plan.mixture[of]], y[of], weights[of])
         # Another exponent rotates the factor around the centre, and the group's level is corrected
         # for the change in its runs.
         turned = ((1 - nu[group]) * (drawn[plan.mixture[of]] - centre)).mean(axis=0)
         shifts[group] += turned * of.sum() / (of.sum() + SHIFT)
-    return Sized(choice, mixed, plan, fitted, centre, shifts, nu, runs)
+    return Sized(choice, mixed, plan, fitted, centre, shifts, nu, c, c_spread, runs)

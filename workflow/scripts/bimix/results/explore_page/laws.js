@@ -37,22 +37,23 @@ const Laws = (() => {
     return again > 0 ? (1 + R * (1 - Math.exp(-again / R))) / per : share;
   }
 
-  // The level of a loss at a model's size and tokens, and the power nu of the mixing factor there.
+  // The level of a loss at a model's size and tokens, the power nu of the mixing factor there, and the
+  // c of the harm that only a larger model shows.
   function sized(size, run) {
     const [parameters, tokens] = [run.parameters, run.tokens];
     const fall = (height, power, at, middle) => height * (middle ? (at / middle) ** -power : 1);
     let level = Math.log(
       fall(size.B, size.b, tokens, size.tokens) + fall(size.D, size.g, parameters, size.parameters) + size.C);
-    let nu = 1;
+    let [nu, c] = [1, 0];
     const same = size.sizes.filter(one => Math.abs(Math.log(one.parameters / parameters)) <= Math.log(SAME_SIZE));
     const apart = one => (tokens == null || one.tokens == null ? 0 : Math.abs(Math.log(one.tokens / tokens)));
     const largest = size.sizes[size.sizes.length - 1];
     if (same.length) {
       const near = same.reduce((best, one) => (apart(one) < apart(best) ? one : best));
       level += near.shift;
-      nu = near.nu;
-    } else if (parameters > largest.parameters) nu = largest.nu;
-    return [level + (1 - nu) * size.centre, nu];
+      [nu, c] = [near.nu, near.c ?? 0];
+    } else if (parameters > largest.parameters) [nu, c] = [largest.nu, largest.c ?? 0];
+    return [level + (1 - nu) * size.centre, nu, c];
   }
 
   function transfer(law, run, mixture) {
@@ -63,7 +64,7 @@ const Laws = (() => {
     const rho = Object.fromEntries(law.domains.map(name => [name, counted(mixture[name], per(name), form.R)]));
     return name => {
       const c = law.coefficients[name];
-      const [level, nu] = c.size ? sized(c.size, run) : [0, 1];
+      const [level, nu, larger] = c.size ? sized(c.size, run) : [0, 1, c.run?.c ?? 0];
       const terms = c.terms.map(term => {
         const sum = total(law.domains, from => term.transfer[from] * rho[from] ** c.gamma);
         return term.alpha > 0 ? (sum > 0 ? term.A * sum ** -term.alpha : NaN) : term.A;
@@ -71,9 +72,10 @@ const Laws = (() => {
       const straight = c.t ? total(law.domains, from => c.t[from] * mixture[from]) : 0;
       const factor = Math.log(terms.reduce((a, b) => a + b, 0)) + straight;
       const over = c.size ? 1 : curve({ B: c.B, beta: c.beta, C: c.C }, run.step);
-      let harm = 0;
+      let [harm, bend] = [0, 0];
       const own = c.own ?? name;
       const again = mixture[own] * per(own) - 1;
+      if (law.domains.includes(own) && again > 0) bend = larger * mixture[own] * (again * again / (1 + again));
       if (law.domains.includes(own) && c.repetition?.P && again > 0) {
         const both = law.domains.filter(one => isFinite(form.pools?.[one]) && isFinite(run.pools[one]));
         const grown = total(both, one => Math.log(run.pools[one] / form.pools[one])) / (both.length || 1);
@@ -81,7 +83,7 @@ const Laws = (() => {
         const height = c.repetition.P * (scale / run.pools[own]) ** form.kappa;
         harm = height * mixture[own] ** form.mu * (again * again / (1 + again));
       }
-      return Math.exp(level + nu * effect(c.effects, run.step) * factor) * over + harm;
+      return Math.exp(level + nu * effect(c.effects, run.step) * factor + bend) * over + harm;
     };
   }
 
