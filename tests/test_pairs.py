@@ -269,8 +269,8 @@ def observed(folder: Path) -> Made:
     return own
 
 
-def summary(own: Made) -> str:
-    """The page in one line."""
+def summary(own: Made) -> tuple[dict, str]:
+    """The facts of the verdict, and the page in one line."""
     law, out = own.results / "laws/small/transfer/all", own.folder / "page"
     out.mkdir(exist_ok=True)
     words = ["--dataset", "made", "--fitted-model", own.model if own.model == "observed" else "small"]
@@ -280,10 +280,11 @@ def summary(own: Made) -> str:
     words += ["--reference-mixture", f"{own.results}/mixtures/{own.reference}.json", "--compared", own.compared]
     words += ["--proxies", f"{own.results}/{own.own_proxies}", "--mixtures", own.table, "--figures", "a.svg"]
     words += ["--out", f"{out}/s.txt", "--details", f"{out}/d.txt", "--page", f"{out}/s.html", *own.more]
+    words += ["--verdict", f"{out}/verdict.json"]
     if "reference" in own.objective:
         words += ["--objective-reference", f"{own.results}/mixtures/{own.objective['reference']}.json"]
     summarize_results.main(words)
-    return " ".join((out / "s.txt").read_text().split())
+    return json.loads((out / "verdict.json").read_text()), " ".join((out / "s.txt").read_text().split())
 
 
 def comparison(own: Made) -> dict[str, dict]:
@@ -331,11 +332,16 @@ FEATURES = {
 near = pytest.approx
 
 
-def has(*words: str, lacks: str = " nan") -> Callable[[str], None]:
-    def check(text: str) -> None:
-        for word in words:
-            assert word in text, text
-        assert lacks not in text, text
+def told(take: str, change: float | None = None, words: tuple[str, ...] = (), **measured: object) -> Callable:
+    """The mixture to take, its change of the reference's loss in percent, facts of the runs; words of the page."""
+
+    def check(found: tuple[dict, str]) -> None:
+        facts, text = found
+        assert facts["take"] == take, text
+        assert {key: facts["measured"][key] for key in measured} == measured
+        if change is not None:
+            assert facts["measured"]["mixtures"][take]["difference_percent"] == near(change, abs=0.01)
+        assert " nan" not in text and not [word for word in words if word not in text], text
 
     return check
 
@@ -375,75 +381,61 @@ USUAL = {"export": weights(SHARES["m2"]), "verify": sound()}
 EXPECTED = {
     "metrics": USUAL
     | {
-        "summary": has("made: take m1", "average 0.4000 err", "20.00 %", "Weights in all averages err 1"),
+        "summary": told("m1", -20.0, ("in all averages err 1",), unit="err"),
         "comparison": rows(m1={"average_loss": 0.4, "unit": "err", "difference_percent": -20.0, "worst_loss": 3.3}),
     },
     "two sizes": USUAL
     | {
-        "summary": has("large of 1e+06 parameters, step 1,000", "average loss 2.7000 nats per token", "10.00 %"),
+        "summary": told("m2", -10.0, parameters=1e6, model="large", step=STEP),
         "comparison": rows(m1={"difference_percent": 10.0}, m2={"average_loss": 2.7}),
     },
     "stages": {
-        "summary": has("made: take found", "average loss 2.5500", "15.00 %", "gain of transfer over m0"),
+        "summary": told("found", -15.0),
         "comparison": rows(found={"average_loss": 2.55, "difference_percent": -15.0}),
         "export": weights(SHARES["m3"], SHARES["m2"]),
         "verify": sound(),
     },
     "seeds": USUAL
     | {
-        "summary": has("made: take m2", "3 seeds", "0.50 %* below m0", "paired by seed"),
+        "summary": told("m2", -0.5, ("paired by seed",)),
         "comparison": rows(m2={"significant": True, "ties_with_best": True, "runs": 3}, m0={"ties_with_best": False}),
     },
     "foreign trainer": USUAL
     | {
-        "summary": has(
-            "untested (small, step 1,000)",
-            "Weights in all averages code 1",
-            "large, step 1,000: m1 1.5010, m0 1.7010, m2 1.8010;",
-        ),
+        "summary": told("transfer", words=("in all averages code 1",), model="large", step=STEP),
         "comparison": rows(m1={"average_loss": 2 + 1 / STEP - 0.5}, m0={"average_loss": 2 + 1 / STEP - 0.3}),
         "verify": sound(),
     },
     "validation_only": USUAL
     | {
-        "summary": has("made: take m1", "average loss 1.8000", "Weights in all averages tasks 1"),
+        "summary": told("m1", -10.0, ("in all averages tasks 1",)),
         "comparison": rows(m1={"average_loss": 1.8, "difference_percent": -10.0, "domains": 4}),
     },
     "objective": USUAL
     | {
-        "summary": has(
-            "made: take m2",
-            "no loss more than 1 % above m0's: m2 held; transfer broken: web 3 % above",
-            "Bound promised is 1 % at small; with the margin for the law's error it allows",
+        "summary": told(
+            "m2", words=("transfer: breaks the objective: web 3 %", "promised is 1 % at small"), margin=0.01
         ),
         "comparison": rows(transfer={"broken": "web 3 %"}, m1={"broken": "code 8.9 %, papers 8.9 %, web 8.9 %"}),
     },
     "effect_growth": USUAL
     | {
-        "summary": has("made: take transfer", "no loss more than 5 % above m0's: transfer held"),
+        "summary": told("transfer", margin=0.05),
         "comparison": rows(transfer={"broken": ""}, m1={"broken": "code 4.8 %, papers 4.8 %, web 4.8 %"}),
     },
     "pools": USUAL
     | {
-        "summary": has("made: take m2", "epochs", "0.5000", "max_epochs 2 binds for code."),
+        "summary": told("m2", words=("0.5000", "max_epochs 2 binds for code.")),
         "comparison": rows(m2={"average_loss": 2.7}),
     },
     "search": USUAL
     | {
-        "summary": has("made: take m2", "10.00 %", "Search round1, measured 2.7000."),
+        "summary": told("m2", -10.0, ("Search round1, measured 2.7000.",)),
         "comparison": rows(m2={"average_loss": 2.7}, found={"average_loss": 2.7}, round1={"average_loss": 2.7}),
     },
     "observed": USUAL
     | {
-        "summary": has(
-            "made: take transfer",
-            "(your runs, step 1,000)",
-            "code 0.3000",
-            "0.6000",
-            "transfer (measured): its proportions are below",
-            "The run called transfer had other proportions than this optimum has now (of code 0.3177",
-            lacks="OUTSIDE",
-        ),
+        "summary": told("transfer (measured)", words=("0.6000", "of code 0.3177"), step=STEP),
         "comparison": rows(transfer={"average_loss": 2.0}, m0={"significant": None}),
     },
 }

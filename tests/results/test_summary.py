@@ -12,13 +12,13 @@ import pytest
 
 import summarize_results
 from bimix.judge.comparison import compared
-from bimix.judge.comparison import table as comparison_table
+from bimix.judge.facts import measured_facts
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import Criterion, measured
 from bimix.optimum.intervals import INTERVALS
 from bimix.results import sections
 from bimix.results.layout import labels
-from bimix.results.pages import summary_page, table_page
+from bimix.results.pages import as_list, as_text, table_page
 
 STEPS = (100, 200, 400)
 
@@ -65,34 +65,27 @@ def facts() -> dict:
     return json.loads(Path("verdict.json").read_text())
 
 
-def test_the_table_has_the_best_five_and_the_page_its_code() -> None:
-    finals = {f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)}
-    judged = compared(measured(runs(**finals)), Criterion("baseline"))
-    _, _, *lines = sections.compared(judged, "target")
-    assert [line.split()[0] for line in lines[1:7]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
-    assert "and 3 more" in lines[7]
-    # the page says which code wrote it
+def compared_lines(table: pl.DataFrame) -> list[str]:
+    """The table of runs compared with the baseline."""
+    judged = compared(measured(table), Criterion("baseline"))
+    return sections.compared({"names": {}, "take": "m0", "measured": measured_facts(judged, "target", "m0")})
+
+
+def test_the_table_has_the_best_five_and_the_reference() -> None:
+    table = runs(**{f"m{n}": (3.0 + 0.1 * n,) * 2 for n in range(8)} | {"baseline": (4.0, 4.0)})
+    lines = compared_lines(table)
+    assert [line.split()[0] for line in lines[3:9]] == ["m0", "m1", "m2", "m3", "m4", "baseline"]
+    assert "ratio" in lines[2] and "and 3 more" in " ".join(lines[9:])
+    # one evaluated step has no steps that are needed
+    once = compared_lines(table.filter(pl.col("step") == 400))
+    assert "ratio" not in " ".join(once) and "? the noise of a run is not known" in " ".join(once)
+
+
+def test_details_say_which_code_wrote_them() -> None:
     code = {"commit": "0123456789abcdef" * 2, "clean": True, "versions": {"python": "3.11.1", "numpy": "2"}}
-    assert " ".join(sections.origin(code)).startswith(
-        "Written by the code of commit 0123456789ab (python 3.11.1, numpy 2)"
-    )
-    assert ", with changes that are in no commit (" in " ".join(sections.origin(code | {"clean": False}))
-    assert "Written by code of no known commit (" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
-
-
-def test_one_evaluated_step_has_no_steps_that_are_needed() -> None:
-    judged = compared(
-        measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0)).filter(pl.col("step") == 400)), Criterion("baseline")
-    )
-    title, *lines = sections.compared(judged, "target")
-    text = "\n".join(lines)
-    assert title == "target, step 400, trained on each mixture (nats per token)"
-    assert "steps to match" not in text and "ratio" not in text and "400" not in text
-    assert "? the noise of a run is not known" in text
-    table = comparison_table(judged)
-    assert table["steps_to_reference"].null_count() == table["steps_ratio"].null_count() == 2
-    both = compared(measured(runs(m0=(3.0, 3.0), baseline=(4.0, 4.0))), Criterion("baseline"))
-    assert "steps to match" in "\n".join(sections.compared(both, "target"))
+    assert "0123456789ab (python 3.11.1, numpy 2)" in " ".join(sections.origin(code))
+    assert "changes" in " ".join(sections.origin(code | {"clean": False}))
+    assert "no known commit" in " ".join(sections.origin(code | {"commit": None, "clean": None}))
 
 
 def test_a_table_of_shares_marks_those_outside_and_says_their_epochs():
@@ -154,10 +147,10 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         text, details = summarise(**flags)
         wide = [line for line in (text + details).splitlines() if len(line) > 80]
         assert not wide
-        assert text.count("\n") <= 50
-        first, second, _ = text.split("\n\n", 2)
-        labels = [line[:11].strip() for line in first.splitlines() if line[0] not in "= " and line[11:]]
-        assert labels[-4:] == ["Law", "Optimum", "Risk", "Next"] and second.startswith("Mixture")
+        first = text.partition("\n\n")[0].splitlines()
+        assert text.count("\n") <= 60 and len(first) <= 24, "the five lines are seen on a small terminal"
+        labels = [line.split()[0] for line in first[first.index("=" * 78) + 1 :] if line[0] != " "]
+        assert labels == ["Take", "Gain", "Risk", "Next", "Page"]
         assert (facts()["take"], facts()["outcome"], facts()["measured"]["model"]) == ("bimix", "wins", "1B")
         assert facts()["optimum"]["predicted"]["percent"] == pytest.approx(100 * 0.1 / 2.6)
         flat, more = " ".join(text.split()), " ".join(details.split())
@@ -215,9 +208,8 @@ def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
     pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
     flags = {"fitted_model": model, "compared_model": "small", "step": step, "optimised": "crossing.json"}
     flags |= {"reference": "m0", "reference_mixture": "m0.json", "ranks": '{"crossing": 4}'}
-    text = summarise(**flags)[0]
+    summarise(**flags)
     assert (facts()["take"], facts()["outcome"], facts()["measured"]["step"]) == (outcome, "wins", at)
-    assert text.startswith(f"mine: take {outcome}") and f"(small, step {at})" in text
 
 
 @pytest.mark.parametrize("off", [0.0004, 0.08])
@@ -236,18 +228,16 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
     flat, more = (" ".join(text.split()) for text in summarise(**flags))
     log = capsys.readouterr().err
-    said = "The run called transfer had other proportions than this optimum has now (of "
-    assert "of observed" not in flat
+    assert "of observed" not in flat and "2.4000 (2.3000 to 2.5000, 90 %)" in more
+    rows = facts()["measured"]["mixtures"]
     if off < 0.01:
-        assert "for step 400 of your runs" in flat
-        assert "2.4000 (2.3000 to 2.5000, 90 %)" in more
         assert facts()["optimum"]["measured"]["percent"] == pytest.approx(100 * (1 - 2.42 / 2.6))
-        assert said not in flat and not log and "(measured)" not in flat
+        assert not log and "transfer" in rows and "Renamed" not in flat
         return
-    assert f"Moved {said}" in flat and "0.0800 off): it stands here as transfer (measured), with the" in flat
-    assert said in log
-    assert "measured 2.4200" not in flat and "transfer (measured) 2.4200" in flat
-    assert facts()["optimum"]["measured"] is None and "train on transfer, and add its losses" in flat
+    assert "0.0800 off" in log and "0.0800 off" in flat and "Renamed" in flat
+    assert rows["transfer (measured)"]["value"] == pytest.approx(2.42) and "transfer" not in rows
+    assert facts()["optimum"]["measured"] is None
+    assert "transfer" in [name for step in facts()["next"] for name in step["mixtures"] if step["do"] == "train"]
 
 
 def sized(parameters: float, tokens: float) -> dict:
@@ -303,8 +293,8 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     text, details = (" ".join(one.split()) for one in summarise(**flags))
     assert "by transfer for large at step 120: 2.9500 (2.9000 to 3.0000, 90 %)" in details
     assert (facts()["law"]["model"], facts()["optimum"]["predicted"]["model"]) == ("proxy+small", "large")
-    assert "Sizes fitted on proxy+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
-    assert "for step 120 of large" in text and "for step 120 of large" in details
+    assert "fitted on proxy+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
+    assert "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
     assert (
         "Fitted on se, ce (proxy+small)." in details
@@ -312,39 +302,12 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     )
 
 
-TEXT = """mine: what the
-runs say
-=======================
-Mixture    <b> & "c"
-Why        it ends
-           3 % below
-
-Then       more
-
-                first               second
-  <b>           0.2118  ####        0.2399* ##
-  * outside
-
-mine: details
-=======================
-
-  - Spearman's correlation is 1.
-"""
-
-
-def test_summaries_are_lists_and_cells_are_quoted_with_all_digits() -> None:
-    page = summary_page("mine & yours", TEXT)
-    assert re.findall(r"<h1>(.*?)</h1>", page) == ["mine: what the runs say"]
-    said = "it ends 3\N{NO-BREAK SPACE}% below"
-    assert re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", page) == [
-        ("Mixture", "&lt;b&gt; &amp; &quot;c&quot;"),
-        ("Why", said),
-        ("Then", "more"),
-    ]
-    (text,) = re.findall(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)
-    assert text.count("<span") == 2 and "width: 4ch" in text and "====" not in text
-    assert "Spearman&#x27;s" in text  # no bar inside of a quoted sign
-    assert {"&lt;b&gt;", "0.2118", "0.2399*", "outside"} <= set(text.split())
+def test_html_quotes_names_and_draws_bars() -> None:
+    quoted = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", as_list([("Mixture", '<b> & "c", 3 % below')]))
+    assert quoted == [("Mixture", "&lt;b&gt; &amp; &quot;c&quot;, 3\N{NO-BREAK SPACE}% below")]
+    text = as_text(["  <b>  0.2118  ####        0.2399* ##", "  Spearman's rho is 1"])
+    assert text.count("<span") == 2 and "width: 4ch" in text and {"&lt;b&gt;", "0.2118", "0.2399*"} <= set(text.split())
+    assert "Spearman&#x27;s" in text, "no bar inside of a quoted sign"
     # cells of a table are quoted and keep all digits
     table = pl.DataFrame({"a & b": ["<script>alert(1)</script>", '"'], "loss": [0.123456789, None]})
     page = table_page(table, "x < y", "t.csv", table.write_csv())

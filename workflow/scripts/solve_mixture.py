@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import finite, run
-from bimix.judge.facts import law_facts, optimum_facts, shown_optimum
+from bimix.judge.facts import Evidence, data_facts, law_facts, optimum_facts, shown_optimum, verdict_facts
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import OBSERVED
 from bimix.laws.table import LAWS
@@ -32,9 +32,9 @@ from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN, beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import Headline, headline, reasons, title
-from bimix.results.layout import WIDTH, paragraph, table
-from bimix.results.summary import bound
+from bimix.results.headline import with_name, words
+from bimix.results.layout import paragraph, table
+from bimix.results.summary import Summary, bound
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
 from bimix.transfer.run import size_read
@@ -77,84 +77,96 @@ def main(argv: list[str] | None = None) -> None:
     observed = replace(observed, remarks=(*observed.remarks, *chosen.remarks))
     options.reference, options.step = options.reference or chosen.mixtures[0], chosen.step
     found = solve_tables(options, chosen, observed)
-    page = heading(options, found)
-    lines, best = solve(options, found, observed, page), found.shares[found.verdict.best]
+    answer = answered(options, found, observed)
     options.out.mkdir(parents=True, exist_ok=True)
+    best = answer.facts["shares"]
     as_mixture(list(best), np.array(list(best.values()))).write(options.out / "mixture.json")
-    if text := explored(options, found, page):
+    if text := explored(options, found, answer):
         write_text(options.out / "explore.html", text)
-        lines += ["", "Open explore.html, next to this file: move the shares, see what each loss does."]
     else:
         (options.out / "explore.html").unlink(missing_ok=True)  # of an earlier answer
-    write_json(options.out / "verdict.json", page.facts())
-    write_text(options.out / "summary.txt", "\n".join([*lines, ""]))
-    print("\n".join(lines))
+    write_json(options.out / "verdict.json", answer.facts)
+    write_text(options.out / "summary.txt", answer.text())
+    for remark in observed.remarks:
+        print(remark, file=sys.stderr)
+    print("\n".join(answer.first_screen()))
 
 
-def heading(options: argparse.Namespace, found: Answer) -> Headline:
-    """What decides."""
+def answered(options: argparse.Namespace, found: Answer, observed: Observations) -> Summary:
+    """The summary of an answer."""
     verdict, sought = found.verdict, found.sought
     shown = shown_optimum(list(found.fits), verdict, found.runs)
     law, promise = found.fits[shown].sought.fitted, found.fits[shown].promise
-    return Headline(
-        dataset=options.losses.stem,
-        verdict=verdict,
-        target=found.runs,
-        model=OBSERVED,
-        reference=found.criterion.reference,
-        law=law_facts(law, OBSERVED, promise),
-        optimum=optimum_facts(shown, promise, found.runs, OBSERVED),
-        roles=found.roles,
-        searched=found.searched,
-        moved=sections.moved(found.called, found.ran, found.shares),
-        sizes=sections.size_sentence(law, "runs", "a model"),
-        bound=bound(sought.objective, law, "a model"),
-        places={verdict.best: str(options.out / "mixture.json")},
-        weighed=weighed(found.law, found.criterion.weights),
-        epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),
-        refused=found.refused,
+    facts = verdict_facts(
+        Evidence(
+            dataset=options.losses.stem,
+            verdict=verdict,
+            target=found.runs,
+            model=OBSERVED,
+            shares=found.shares,
+            data=data_facts(law["domains"], len(found.ran)),
+            roles=found.roles,
+            laws={name: name for name in found.fits},
+            searched=found.searched,
+            epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),
+            law=law_facts(law, OBSERVED, promise),
+            optimum=optimum_facts(shown, promise, found.runs, OBSERVED, verdict),
+            refused=found.refused,
+        )
     )
-
-
-def solve(options: argparse.Namespace, found: Answer, observed: Observations, page: Headline) -> list[str]:
-    """The summary."""
-    runs, judging, law, best = found.runs, found.criterion, found.law, found.shares[found.verdict.best]
-    lines = [*paragraph(title(page)), "=" * WIDTH, *headline(page), "", *reasons(page), ""]
-    pair = (judging.reference, found.shares[judging.reference], found.verdict.best, best, law["proportions_seen"])
-    lines += [*sections.proportions(*pair, None, page.epochs), *sections.epoch_bound(page.epochs, options.max_epochs)]
-    lines += [] if size_read(law) else sections.beyond(options.step, law["steps"])
-    lines += doubts(found, observed, best)
-    if runs is not None:
-        lines += ["", *sections.compared(runs, OBSERVED)]
-    promises = [one.promise for one in found.fits.values() if one.promise]
-    rows = [
-        [
-            one.law,
-            f"{100 * one.left_out:.2f}",
-            f"{one.value:.4f}",
-            *(f"{end:.4f}" if end else "-" for end in (one.low, one.high)),
-        ]
-        for one in promises
+    weights = weighed(found.law, found.criterion.weights)
+    remarks = [
+        ("Weights", f"in all averages {weights}, and nothing else." if weights else ""),
+        ("Bound", bound(sought.objective, law, "a model")),
+        ("Sizes", sections.size_sentence(law, "runs", "a model")),
+        *(("Renamed", text) for text in sections.moved(found.called, found.ran, found.shares)),
     ]
-    lines += ["", "The laws, by their errors on left-out runs", ""]
-    lines += table(["law", "left-out error %", "predicted optimum", "90 % from", "to"], rows)
-    for name, why in found.refused:
-        lines += paragraph(f"{name}: {why}", "  ", "    ")
-    return lines
+    explore = [f"{options.out / 'explore.html'} (move the shares, see each loss)"] if is_drawn(found) else []
+    pages = [*explore, str(options.out / "mixture.json"), f"tables: {options.out / 'summary.txt'}"]
+    tables = [mixture_table(options, found, facts), doubts(found, observed), *run_tables(found, facts)]
+    return Summary(facts, pages, tables, remarks)
 
 
-def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str | None:
+def mixture_table(options: argparse.Namespace, found: Answer, facts: Mapping) -> list[str]:
+    """The mixture to take next to the reference."""
+    law, reference, best = found.law, found.criterion.reference, facts["take"]
+    epochs = epochs_of(facts["shares"], found.sought.pools, found.sought.run_tokens)
+    names = words(facts, reference), found.shares[reference], words(facts, best), facts["shares"]
+    lines = [f"The mixture: {with_name(facts, best)}", ""]
+    lines += sections.proportions(*names, law["proportions_seen"], None, epochs)
+    lines += sections.epoch_bound(epochs, options.max_epochs)
+    return lines + ([] if size_read(law) else sections.beyond(options.step, law["steps"]))
+
+
+def run_tables(found: Answer, facts: Mapping) -> list[list[str]]:
+    """The runs, and the laws by their errors."""
+    rows = []
+    for one in (fit.promise for fit in found.fits.values() if fit.promise):
+        ends = ["-" if end is None else f"{end:.4f}" for end in (one.low, one.high)]
+        rows.append([one.law, f"{100 * one.left_out:.2f}", f"{one.value:.4f}", *ends])
+    laws = ["The laws, by their errors on left-out runs", ""]
+    laws += table(["law", "left-out error %", "predicted optimum", "90 % from", "to"], rows)
+    runs = [] if facts["measured"] is None else [sections.compared(facts)]
+    return [*runs, laws]
+
+
+def is_drawn(found: Answer) -> bool:
+    """Whether a law is a formula, which a browser can compute."""
+    return any(law in DRAWN for law in found.fits)
+
+
+def explored(options: argparse.Namespace, found: Answer, answer: Summary) -> str | None:
     """The page to play with, of the laws that are formulas, the most trusted first, under the
     summary's first lines; None where no law is one.
     """
-    if not any(law in DRAWN for law in found.fits):
+    if not is_drawn(found):
         return None
     runs = {found.called.get(name, name) for name in found.ran}
     rules = (name for name in found.shares if name not in runs)
     shown = dict.fromkeys((found.criterion.reference, found.verdict.best, *found.fits, *rules))
     return explore_page(
         found.asked,
-        **beside(page),
+        **beside(answer),
         laws={law: one.sought.fitted for law, one in found.fits.items()},
         spans=pl.concat([one.spans for one in found.fits.values()]),
         mixtures={name: found.shares[name] for name in shown},
@@ -164,14 +176,14 @@ def explored(options: argparse.Namespace, found: Answer, page: Headline) -> str 
     )
 
 
-def doubts(found: Answer, observed: Observations, best: Mapping[str, float]) -> list[str]:
+def doubts(found: Answer, observed: Observations) -> list[str]:
     """Remarks on the tables, what the runs do not determine, and text that no run read as often."""
-    law, sought = found.law, found.sought
+    law, sought, best = found.law, found.sought, found.shares[found.verdict.best]
     shares = np.array([best.get(name, 0.0) for name in law["domains"]])
     further = epochs_sentence(further_epochs(law, shares, sought.pools, sought.run_tokens))
     said = [*observed.remarks, *law["warnings"], *([further] if further else [])]
     lines = [line for sentence in said for line in paragraph(sentence, "  - ", "    ")]
-    return ["", "What the data do not determine", "", *lines] if lines else []
+    return ["What the data do not determine", "", *lines] if lines else []
 
 
 if __name__ == "__main__":

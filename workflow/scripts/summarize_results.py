@@ -9,17 +9,27 @@ recommended.json (mixture, why, proportions), and explore.html, the page to move
 import argparse
 import json
 import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from bimix.errors import run
 from bimix.judge.evidence import add_evidence, evidence, moved, outside, ranks_of, roles_of
-from bimix.judge.facts import entropy_facts, law_facts, optimum_facts, shown_optimum
+from bimix.judge.facts import (
+    Evidence,
+    data_facts,
+    entropy_facts,
+    law_facts,
+    optimum_facts,
+    shown_optimum,
+    verdict_facts,
+)
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.remarks import add_text, remarks
-from bimix.judge.verdict import OBSERVED
+from bimix.judge.verdict import OBSERVED, Promise
 from bimix.mixtures.mixture import read_proportions, whole_runs
 from bimix.mixtures.names import GIVEN, SEARCHED
 from bimix.observations.tables import by_mixture
@@ -31,12 +41,16 @@ from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import Headline, model_name
-from bimix.results.pages import summary_page
-from bimix.results.summary import Result, bound, details, first_page
+from bimix.results.headline import model_name, with_name, words
+from bimix.results.layout import WIDTH, paragraph
+from bimix.results.summary import Summary, bound, predicted
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
+from bimix.training.provenance import FITTING, code
+from bimix.transfer.run import size_read
+
+DOMAINS = 10  # rows of the mixture on the page
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -79,35 +93,151 @@ def main(argv: list[str] | None = None) -> None:
     if options.asked_model == "none":
         options.asked_model = options.fitted_model
 
-    result = read(options)
-    page, behind = "\n".join(first_page(result)), "\n".join(details(result))
-    texts = {options.out: page, options.details: behind}
-    texts[options.page] = summary_page(options.dataset, f"{page}\n\n{behind}")
+    results = read(options)
+    summary = results.summary()
+    behind = results.details()
+    texts = {options.out: summary.text(), options.details: "\n".join([*behind, ""]), options.page: summary.html(behind)}
+    facts = summary.facts
     if options.recommended:
-        best, why = result.page.verdict.best, result.page.verdict.why
-        write_json(options.recommended, {"mixture": best, "why": why, "proportions": result.shares[best]})
+        best = {"mixture": facts["take"], "why": facts["why"], "proportions": facts["shares"]}
+        write_json(options.recommended, best)
     if options.verdict:
-        write_json(options.verdict, result.page.facts())
+        write_json(options.verdict, facts)
     if options.explore:
-        texts[options.explore] = explored(options, result)
+        texts[options.explore] = explored(results, summary)
     for path, text in texts.items():
         write_text(path, text)
 
 
-def explored(options: argparse.Namespace, result: Result) -> str:
+@dataclass(frozen=True)
+class Results:
+    """The files of a dataset, and the verdict on them.
+
+    `laws` and `optima` by the mixture that each law found; `own`: that of the law with the least
+    error; `shares` of all mixtures; `ran`: all runs as they were called; `hand`: rules by hand.
+    `run_tokens` of the run that epochs are counted for, by law.
+    """
+
+    options: argparse.Namespace
+    evidence: Evidence
+    laws: Mapping[str, dict]
+    optima: Mapping[str, Mapping[str, float]]
+    own: str
+    ran: Mapping[str, Mapping[str, float]]
+    hand: Collection[str]
+    spans: pl.DataFrame
+    promises: Sequence[Promise]
+    tokens: Mapping[str, float]
+    run_tokens: Mapping[str, float | None]
+    renamed: Sequence[str]
+
+    def summary(self) -> Summary:
+        """The page of the verdict."""
+        options, facts, law = self.options, verdict_facts(self.evidence), self.laws[self.own]
+        objective = asked_objective(asked(options))
+        search = " ".join(options.search.read_text(encoding="utf-8").split()) if options.search else ""
+        weights = weighed(law, self.evidence.target.criterion.weights)
+        remarks = [
+            ("Weights", f"in all averages {weights}, and nothing else." if weights else ""),
+            ("Bound", bound(objective, law, options.asked_model)),
+            ("Search", search.removeprefix("Answer: ")),
+            ("Sizes", sections.size_sentence(law, options.fitted_model, options.asked_model)),
+            *(("Renamed", text) for text in self.renamed),
+            ("Export", export_line(options, self.evidence)),
+        ]
+        tables = [self.mixture(facts), sections.compared(facts)]
+        if options.answers:
+            tables.append(sections.answers(read_table(options.answers[0]), options.reference))
+        return Summary(facts, self.pages(), tables, remarks)
+
+    def pages(self) -> list[str]:
+        """What to open."""
+        options = self.options
+        explore = [f"{options.explore} (move the shares, see each loss)"] if options.explore else []
+        report = f"figures: `snakemake --report results/{options.dataset}/report.html`"
+        mixture = options.reference_mixture.with_name(f"{self.evidence.verdict.best}.json")
+        return [*explore, *([str(mixture)] if mixture.exists() else []), f"details: {options.details}", report]
+
+    def mixture(self, facts: Mapping) -> list[str]:
+        """The mixture to take next to the reference; where it is that, or has stages, the law's optimum."""
+        options, law, shares = self.options, self.laws[self.own], self.evidence.shares
+        name = facts["take"] if facts["take"] in shares and facts["take"] != options.reference else self.own
+        epochs = epochs_of(shares[name], self.tokens, self.run_tokens.get(self.own))
+        return [
+            f"The mixture: {with_name(facts, name)}",
+            "",
+            *sections.proportions(
+                words(facts, options.reference),
+                shares[options.reference],
+                words(facts, name),
+                shares[name],
+                law["proportions_seen"],
+                DOMAINS,
+                epochs,
+            ),
+            *sections.epoch_bound(epochs, options.max_epochs),
+            *self.beyond(law),
+        ]
+
+    def beyond(self, law: dict) -> list[str]:
+        """Warnings where a law of one size is read at a step that no run has reached."""
+        return [] if size_read(law) else sections.beyond(self.options.step, law["steps"])
+
+    def details(self) -> list[str]:
+        """The details: each law's optimum, its predictions and warnings, and where the figures are."""
+        options, weights = self.options, self.evidence.target.criterion.weights
+        fitted, read_at = options.fitted_model, model_name(options.asked_model)
+        lines = [f"{options.dataset}: details of the summary", "=" * WIDTH]
+        if options.laws:
+            scores = read_as(options.laws, LAWS_TABLE)
+            lines += ["", "The laws on the same rows", "", *sections.laws(scores)]
+        if text := remarks(options, weights):
+            lines += ["", "The text behind the losses", ""]
+            lines += [line for one in text for line in paragraph(one, "  ", "    ")]
+        files = dict(zip(self.laws, options.coefficients, strict=True))
+        for name, law in self.laws.items():
+            lines += ["", f"Mixture optimised with the law {law['law']}, for step {options.step:,} of {read_at}"]
+            lines += [*self.beyond(law), *self.optimum_lines(name, law)]
+            lines += ["", *sections.fitted_to(law, fitted, str(files[name]))]
+        made = [f"  {path}" for path in (*options.tables, *options.figures)]
+        return [*lines, "", "Tables and figures", *made, "", *sections.origin(code(FITTING))]
+
+    def optimum_lines(self, name: str, law: dict) -> list[str]:
+        """The mixture that a law calls best next to the reference, and the gain with its interval."""
+        of, options = self.evidence, self.options
+        weights = weighed(law, of.target.criterion.weights)
+        text = f"Weights of the losses that it was optimised for: {weights}; any other weighs 0."
+        lines = ["", *paragraph(text, "  ", "  ")] if weights else []
+        pair = (options.reference, of.shares[options.reference], name, self.optima[name], law["proportions_seen"])
+        lines += ["", *sections.proportions(*pair)]
+        for promise in self.promises:
+            if promise.mixture == name:
+                optimum = optimum_facts(name, promise, of.target, of.model, of.verdict)
+                lines += ["", *paragraph(predicted(verdict_facts(of), promise, optimum), "  ", "  ")]
+        return lines
+
+
+def export_line(options: argparse.Namespace, of: Evidence) -> str:
+    """How the mixture is written for another trainer, where it was trained here."""
+    if of.model == OBSERVED or of.judged is not of.target or of.judged is None:
+        return ""
+    return f"snakemake --cores all results/{options.dataset}/runs/{of.model}/{of.verdict.best}/export"
+
+
+def explored(results: Results, summary: Summary) -> str:
     """The page to play with, open at the mixture to take and the law with the least error."""
-    page = result.page
-    names = sorted(result.laws, key=lambda name: name != result.trusted)
-    shown = dict.fromkeys((result.reference, page.verdict.best, *result.laws, *page.target.mixtures, *result.hand))
+    options, of, reference = results.options, results.evidence, results.options.reference
+    names = sorted(results.laws, key=lambda name: name != results.own)
+    shown = dict.fromkeys((reference, of.verdict.best, *results.laws, *of.target.mixtures, *results.hand))
     return explore_page(
         asked(options),
-        **beside(page),
-        laws={name: result.laws[name] for name in names},
-        spans=result.tables["intervals"],
-        mixtures={name: result.shares[name] for name in shown if name in result.shares},
-        ran=result.ran,
-        reference=result.reference,
-        step=result.step,
+        **beside(summary),
+        laws={name: results.laws[name] for name in names},
+        spans=results.spans,
+        mixtures={name: of.shares[name] for name in shown if name in of.shares},
+        ran=results.ran,
+        reference=reference,
+        step=options.step,
         model=model_name(options.asked_model),
     )
 
@@ -119,7 +249,7 @@ def asked(options: argparse.Namespace) -> argparse.Namespace:
     return argparse.Namespace(**vars(options) | flags)
 
 
-def read(options: argparse.Namespace) -> Result:
+def read(options: argparse.Namespace) -> Results:
     """The files, and the verdict on them."""
     names = [path.stem for path in options.optimised]
     optima = {name: read_proportions(path) for name, path in zip(names, options.optimised, strict=True)}
@@ -128,8 +258,8 @@ def read(options: argparse.Namespace) -> Result:
     ran = {name: own for table in groups for name, own in by_mixture(table).items()}
     staged = {name: own for table in groups for name, own in whole_runs(table).items()}
     called = moved(ran, optima)
-    said = sections.moved(called, ran, optima)
-    for sentence in said:
+    renamed = sections.moved(called, ran, optima)
+    for sentence in renamed:
         print(sentence, file=sys.stderr)
     shares = optima | {options.reference: read_proportions(options.reference_mixture)}
     shares |= {called.get(name, name): own for name, own in ran.items()}
@@ -137,72 +267,54 @@ def read(options: argparse.Namespace) -> Result:
     tokens = read_tokens(options.tokens[0]) if options.tokens else {}
     ranks = ranks_of(shares, roles_of(shares, tokens), options.ranks)
     forbidden = outside(shares | staged, options, tokens, run_tokens.get(names[0]))
-    spans = [pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)]
-    tables = {"intervals": pl.concat(spans)}
-    if options.laws:
-        tables["laws"] = read_as(options.laws, LAWS_TABLE)
-    if options.answers:
-        tables["downstream"] = read_table(options.answers[0])
-    target, proxies, promises = evidence(options, criterion_of(options), laws, tables["intervals"], forbidden, called)
-    objective = asked_objective(asked(options))
+    spans = pl.concat([pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)])
+    target, proxies, promises = evidence(options, criterion_of(options), laws, spans, forbidden, called)
+
+    # rules that need no run are candidates, too
     law = laws[names[0]]
     horizon = asked_tokens(law, options.run_tokens or options.optimum_tokens, options.step, None)
-    wanted = Wanted.of(options, law, objective.domain_weights(), tokens, horizon)
-    rules = wanted.every_rule(options.hand, options.max_epochs)
+    weights = asked_objective(asked(options)).domain_weights()
+    rules = Wanted.of(options, law, weights, tokens, horizon).every_rule(options.hand, options.max_epochs)
     believed = read_believed(options, laws, optima, promises, ran, called, rules)
     hand = rules if believed is None else believed.hand
     shares = {name: dict(zip(law["domains"], own.tolist(), strict=True)) for name, own in hand.items()} | shares
-    files = {name: options.reference_mixture.with_name(f"{name}.json") for name in [*laws, *shares, *target.mixtures]}
-    found = verdict(target, proxies, promises, ranks, believed)
+
+    found, roles = verdict(target, proxies, promises, ranks, believed), roles_of(shares, tokens)
     own = found.promise.mixture if found.promise else names[0]
-    law, best, compared, roles = laws[own], shares.get(found.best, {}), options.compared_model, roles_of(shares, tokens)
-    shown, made = shown_optimum(list(laws), found, target), {path.stem: path for path in options.tables}
+    shown, made = shown_optimum(names, found, target), {path.stem: path for path in options.tables}
     promised = next((one for one in promises if one.mixture == shown), None)
     scores = [read_table(made[name]) if name in made else None for name in ("extrapolation", "generalization")]
     entropies = None  # in a user's table se, je, ce, vne may be anything
-    if compared != OBSERVED and proxies is not None:
+    if options.compared_model != OBSERVED and proxies is not None:
         token_shares = next((name for name in proxies.mixtures if roles.get(name) == "token shares"), None)
         entropies = entropy_facts(proxies, options.asked_model, token_shares)
-    page = Headline(
-        dataset=options.dataset,
-        verdict=found,
-        target=target,
-        model=compared,
-        reference=options.reference,
-        law=law_facts(laws[shown], options.fitted_model, promised, *scores),
-        entropies=entropies,
-        optimum=optimum_facts(shown, promised, target, compared),
-        roles=roles,
-        searched=tuple(name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED),
-        places={name: str(path) for name, path in files.items() if path.exists()},
-        moved=said,
-        sizes=sections.size_sentence(law, options.fitted_model, options.asked_model),
-        weighed=weighed(law, target.criterion.weights),
-        epochs=epochs_of(best, tokens, run_tokens.get(own)),
-        explore=str(options.explore or ""),
-        search=" ".join(options.search.read_text(encoding="utf-8").split()) if options.search else "",
-        bound=bound(objective, law, options.asked_model),
-    )
-    return Result(
-        page,
-        models=(options.fitted_model, options.asked_model),
-        step=options.step,
-        reference=options.reference,
+    return Results(
+        options=options,
+        evidence=Evidence(
+            dataset=options.dataset,
+            verdict=found,
+            target=target,
+            model=options.compared_model,
+            shares=shares,
+            data=data_facts(law["domains"], len(ran), read_table(options.tokens[0]) if options.validation else None),
+            roles=roles,
+            laws={name: law["law"] for name, law in laws.items()},
+            searched=[name for name in target.mixtures if ranks.get(name, GIVEN) >= SEARCHED],
+            epochs=epochs_of(shares.get(found.best, {}), tokens, run_tokens.get(own)),
+            law=law_facts(laws[shown], options.fitted_model, promised, *scores),
+            entropies=entropies,
+            optimum=optimum_facts(shown, promised, target, options.compared_model, found),
+        ),
         laws=laws,
-        trusted=own,
-        law_files=dict(zip(names, options.coefficients, strict=True)),
         optima=optima,
-        shares=shares,
+        own=own,
         ran=ran,
-        tables=tables,
-        promises=promises,
         hand=tuple(hand),
+        spans=spans,
+        promises=promises,
         tokens=tokens,
         run_tokens=run_tokens,
-        max_epochs=options.max_epochs,
-        made=[*options.tables, *options.figures],
-        details=options.details,
-        text=remarks(options, target.criterion.weights),
+        renamed=renamed,
     )
 
 

@@ -1,20 +1,24 @@
-"""Facts of a verdict as numbers: what `verdict.json` holds, and what the summary's first lines say.
+"""Facts of a verdict as numbers: `verdict.json`, from which the summary's sentences are written.
 
 The paper's chain is law, entropies, optimum: how well the law predicts, where the entropy mixtures
 end, what the law's optimum gains as predicted and as measured.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import date
 
 import numpy as np
 import polars as pl
 
 from bimix.judge.comparison import HELD, Comparison, column_levels, percent, said_broken, table
-from bimix.judge.verdict import Promise, Verdict
+from bimix.judge.noise import seeds_to_add
+from bimix.judge.verdict import OBSERVED, Promise, Verdict
 from bimix.laws.table import LAWS
+from bimix.mixtures.names import FOUND
+from bimix.training.provenance import code
 
-ENTROPIES = ("se", "je", "ce", "vne")
+ENTROPIES = {"se": "Shannon", "je": "joint", "ce": "conditional", "vne": "von Neumann"}
 PAPER = {"last_step_percent": 0.2, "r2": 0.97}  # what the paper claims: below, and above it
 COLUMNS = (
     "mixture",
@@ -24,7 +28,134 @@ COLUMNS = (
     "high_percent",
     "significant",
     "ties_with_best",
+    "broken",
+    "steps_to_reference",
+    "steps_ratio",
 )
+LEAST_SEEDS = 3  # proposed where the noise is not known
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on.
+
+    `data`: documents and tokens of each domain, runs, date and commit; `target`: runs of the model
+    compared, `model`; `shares` of all mixtures; `roles`: mixtures that are token or equal shares;
+    `laws`: the law of each optimum; `searched`: mixtures of searches; `epochs` that the run reads of
+    each domain of the mixture to take, as far as known; `law`, `entropies`, `optimum`: the paper's
+    chain; `refused`: laws that were not fitted, and why.
+    """
+
+    dataset: str
+    verdict: Verdict
+    target: Comparison | None
+    model: str
+    shares: Mapping[str, Mapping[str, float]]
+    data: Mapping = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+    laws: Mapping[str, str] = field(default_factory=dict)
+    searched: Collection[str] = ()
+    epochs: Mapping[str, float] = field(default_factory=dict)
+    law: Mapping | None = None
+    entropies: Mapping | None = None
+    optimum: Mapping | None = None
+    refused: Sequence[tuple[str, str]] = ()
+
+    @property
+    def judged(self) -> Comparison | None:
+        """The runs behind the verdict, where it recommends one of them."""
+        return self.verdict.measured if self.verdict.tested else None
+
+    @property
+    def shown(self) -> Comparison | None:
+        """The runs that a reader sees: those behind the verdict, else those of the model compared."""
+        return self.judged or self.target or self.verdict.measured
+
+    def model_of(self, runs: Comparison) -> str:
+        """The model that runs are of."""
+        promise = self.verdict.promise
+        return self.model if runs is self.target or promise is None else promise.model
+
+
+def verdict_facts(of: Evidence) -> dict:
+    """What to take, with what it ties, how sure that is, its risks, what to run next, and what was no
+    candidate and why. `measured` are the runs that decided, else those compared, the best first.
+    """
+    verdict, judged, shown = of.verdict, of.verdict.measured, of.shown
+    tied, left_out = [verdict.rival] if verdict.outcome == "ties" else [], dict(of.refused)
+    if judged is not None:
+        tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
+        for name, by in zip(judged.mixtures, judged.broken, strict=True):
+            if not judged.holds(name):
+                left_out[name] = f"breaks the objective: {said_broken(by)}" if by else "lies outside the bounds"
+    return {
+        "dataset": of.dataset,
+        "data": dict(of.data),
+        "take": verdict.best,
+        "shares": dict(of.shares.get(verdict.best, {})),
+        "outcome": verdict.outcome,
+        "why": verdict.why,
+        "tested": verdict.tested,
+        "rival": verdict.rival,
+        "ties": tied,
+        "gain": asdict(verdict.gain) if verdict.gain else None,
+        "measured": None if shown is None else measured_facts(shown, of.model_of(shown), verdict.best),
+        "risk": risk_facts(verdict, judged, of.epochs),
+        "next": next_runs(of),
+        "left_out": left_out,
+        "law": of.law,
+        "entropies": of.entropies,
+        "optimum": of.optimum,
+        "roles": dict(of.roles),
+        "names": names_of(of),
+    }
+
+
+def data_facts(domains: Sequence[str], runs: int, index: pl.DataFrame | None = None) -> dict:
+    """The data behind a verdict: how many runs, the documents and tokens of each domain by the `index` of the
+    training split, where there is text; the date, and the commit of this code.
+    """
+    counts = {name: {"documents": None, "tokens": None} for name in domains}
+    if index is not None and "records" in index.columns:
+        summed = index.group_by("domain").agg(pl.sum("records", "tokens"))
+        counts = {name: {"documents": one, "tokens": tokens} for name, one, tokens in summed.sort("domain").iter_rows()}
+    return {"domains": counts, "runs": runs, "written": date.today().isoformat(), "commit": code(())["commit"]}
+
+
+def names_of(of: Evidence) -> dict[str, str]:
+    """{mixture: what it is} of rules, optima and, in a corpus, of entropy mixtures and a search's."""
+    found = {name: "BiMix' optimum" if law == "bimix" else f"the optimum of {law}" for name, law in of.laws.items()}
+    if of.model != OBSERVED:  # in a user's tables such a name says nothing
+        found |= {name: f"the {kind} entropy mixture" for name, kind in ENTROPIES.items()}
+        found[FOUND] = "the mixture of the search"
+    found |= {name: "equal shares" if role == "equal shares" else f"the {role}" for name, role in of.roles.items()}
+    return {name: said for name, said in found.items() if name in of.shares}
+
+
+def measured_facts(judged: Comparison, model: str, take: str) -> dict:
+    """The runs of a comparison, the best first: each against its reference and, `behind_percent`,
+    against the mixture to take.
+    """
+    runs, criterion, noise = judged.runs, judged.criterion, judged.noise
+    found = {row.pop("mixture"): row for row in table(judged).select(*COLUMNS).to_dicts()}
+    rows = {name: found[name] for name in judged.ranked()}
+    for name, row in rows.items():
+        row |= {"value": judged.value(name), "seeds": runs.seeds_of(name)}
+        if take in rows:
+            row |= {"behind_percent": percent(judged.lead(take, name))}
+            row |= {"behind_significant": judged.significant(take, name)}
+    return {
+        "model": model,
+        "parameters": runs.parameters,
+        "step": runs.step,
+        "reference": criterion.reference,
+        "kind": criterion.kind,
+        "margin": criterion.margin,
+        "unit": criterion.unit(runs.columns),
+        "noise_percent": None if noise is None else 100 * noise.deviation,
+        "noise_from": None if noise is None else noise.source,
+        "mixtures": rows,
+    }
 
 
 def shown_optimum(laws: Sequence[str], verdict: Verdict, target: Comparison | None) -> str:
@@ -83,19 +214,27 @@ def entropy_facts(proxies: Comparison | None, model: str, reference: str | None)
     return {"model": model, "step": proxies.runs.step, "reference": reference, "mixtures": ends}
 
 
-def optimum_facts(mixture: str, promise: Promise | None, target: Comparison | None, model: str) -> dict:
-    """The gain of a law's optimum over the reference in percent, as predicted for the model that the law
-    is read at, and as measured on the model compared.
+def optimum_facts(
+    mixture: str, promise: Promise | None, target: Comparison | None, model: str, verdict: Verdict | None = None
+) -> dict:
+    """The gain of a law's optimum over the reference in percent: as predicted for the model that the law
+    is read at, and as measured on the `model` compared. The verdict's interval of that gain, where it
+    rests on one, is the one that is reported.
     """
     predicted = measured = None
     if promise is not None and promise.percent is not None:
         gain, low, high = promise.percent
+        decided = verdict and verdict.gain
+        if decided and (decided.mixture, decided.over) == (mixture, promise.reference):
+            gain, low, high = decided.percent, decided.low, decided.high
         of = {"model": promise.model, "step": promise.step, "reference": promise.reference}
         predicted = of | {"percent": gain, "low": low, "high": high, "level": promise.level, "shrunk": promise.shrunk}
     if target is not None and mixture in target.mixtures and mixture != target.criterion.reference:
         reference, noise = target.criterion.reference, target.noise
-        of = {"model": model, "step": target.runs.step, "reference": reference}
-        measured = of | {
+        measured = {
+            "model": model,
+            "step": target.runs.step,
+            "reference": reference,
             "percent": -percent(-target.lead(mixture, reference)),
             "significant": target.significant(mixture, reference),
             "noise_percent": None if noise is None else 100 * noise.deviation,
@@ -118,38 +257,29 @@ def risk_facts(verdict: Verdict, judged: Comparison | None, epochs: Mapping[str,
     return {"tested": verdict.tested, "losses": losses, "above_percent": above, "epochs": repeated}
 
 
-def verdict_facts(verdict: Verdict, model: str, epochs: Mapping[str, float]) -> dict:
-    """What to take, with what it ties, how sure that is, its risks, and what was no candidate and why.
-
-    `measured` are the runs that decided, of `model`, as in tables/comparison.csv.
+def next_runs(of: Evidence) -> list[dict]:
+    """What to run next, the most useful first: {do, model, mixtures, seeds, runs}, `do` one of seeds (of
+    a tie), train (what was only predicted), equal (shares that nobody ran) and larger (a model);
+    `model`: where the config asks for it, None for runs that are made elsewhere.
     """
-    judged, measured, left_out = verdict.measured, None, {}
-    tied = [verdict.rival] if verdict.outcome == "ties" else []
-    if judged is not None:
-        tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
-        rows = table(judged).select(*COLUMNS).to_dicts()
-        noise = judged.noise
-        measured = {
-            "model": model,
-            "parameters": judged.runs.parameters,
-            "step": judged.runs.step,
-            "reference": judged.criterion.reference,
-            "noise_percent": None if noise is None else 100 * noise.deviation,
-            "noise_from": None if noise is None else noise.source,
-            "mixtures": {row.pop("mixture"): row for row in rows},
-        }
-        for name, by in zip(judged.mixtures, judged.broken, strict=True):
-            if not judged.holds(name):
-                left_out[name] = f"breaks the objective: {said_broken(by)}" if by else "lies outside the bounds"
-    return {
-        "take": verdict.best,
-        "outcome": verdict.outcome,
-        "why": verdict.why,
-        "tested": verdict.tested,
-        "rival": verdict.rival,
-        "ties": tied,
-        "gain": asdict(verdict.gain) if verdict.gain else None,
-        "measured": measured,
-        "risk": risk_facts(verdict, judged, epochs),
-        "left_out": left_out,
-    }
+    verdict, judged, target = of.verdict, of.judged, of.target
+    steps, model = [], None if of.model == OBSERVED else of.model
+    trained = target.mixtures if target is not None else ()
+    close = verdict.outcome in ("ties", "lower") and judged is not None and verdict.rival in judged.mixtures
+    hopeless = close and verdict.seeds is None and judged.noise is not None
+    if close and not hopeless:
+        pair = [verdict.best, verdict.rival]
+        there = judged.runs.seeds_of(verdict.best)
+        needed = max(verdict.seeds or LEAST_SEEDS, len(there) + 1)
+        runs = sum(max(needed - len(judged.runs.seeds_of(name)), 0) for name in pair)
+        seeds = {"seeds": seeds_to_add(there, needed), "runs": runs}
+        steps.append({"do": "seeds", "model": model if judged is target else None, "mixtures": pair} | seeds)
+    untrained = [] if verdict.tested else [verdict.best]
+    if of.optimum and not set(trained) & set(of.searched):
+        untrained.append(of.optimum["mixture"])
+    for name in dict.fromkeys(untrained):
+        steps.append({"do": "train", "model": model, "mixtures": [name], "runs": 1})
+    roles = [of.roles.get(name) for name in (*trained, verdict.best)]
+    if target is not None and "equal shares" not in roles:
+        steps.append({"do": "equal", "model": model, "mixtures": [], "runs": 1})
+    return [*steps, {"do": "larger", "model": model, "mixtures": [verdict.best], "runs": None}]

@@ -23,13 +23,13 @@ from bimix.laws.table import LAWS
 from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import Sought
-from bimix.results.headline import Headline, headline, named, reasons
-from bimix.results.pages import entries
+from bimix.results.headline import behind_lines, five_lines, with_name
+from bimix.results.summary import Summary
 from bimix.transfer.unseen import SEEN, basis, unseen
 
 PAGE = Path(__file__).parent / "explore_page"
 DRAWN = tuple(name for name, law in LAWS.items() if law.drawn)  # by laws.js
-FIRST = ("Mixture", "Why", "Optimum", "Risk")  # of the summary's lines; the page folds the others
+FIRST = ("Take", "Gain", "Risk", "Next")  # of the summary's lines; the page folds the others
 FAR = 0.3  # total variation from all runs, beyond which the page calls a mixture far
 
 
@@ -127,12 +127,13 @@ def page(
     )
 
 
-def beside(page: Headline) -> dict[str, object]:
+def beside(summary: Summary) -> dict[str, object]:
     """Title, first mixture and texts of the page next to a verdict: of the mixture to take."""
-    title = f"{page.dataset}: the mixture to take, and others to try"
-    said = entries([*reasons(page), *headline(page)])
-    roles = {name: named(page, name) for name in page.roles}
-    return {"title": title, "start": page.verdict.best, "said": said, "labels": roles}
+    facts = summary.facts
+    said = [*five_lines(facts, summary.pages), *behind_lines(facts, summary.remarks)]
+    title = f"{facts['dataset']}: the mixture to take, and others to try"
+    labels = {name: with_name(facts, name) for name in facts["roles"]}
+    return {"title": title, "start": facts["take"], "said": said, "labels": labels}
 
 
 def _goal(goal: Goal) -> tuple[list[str], dict]:

@@ -1,139 +1,240 @@
-"""The summary's first lines: the mixture to take, the paper's chain, the risk, what to run next; and
-the lines behind them.
+"""The summary's five lines, the mixture to take, its gain, the risk, what to run next, the pages; and the
+lines behind them. All are written from the facts of `verdict.json`.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
-from bimix.judge.comparison import Comparison, said_broken
-from bimix.judge.facts import optimum_facts, risk_facts, verdict_facts
-from bimix.judge.measured import Runs
-from bimix.judge.noise import MOST_SEEDS, seeds_to_add
-from bimix.judge.verdict import FEW_RUNS, OBSERVED, SHRUNK, Promise, Verdict
-from bimix.mixtures.names import FOUND
-from bimix.results.layout import paragraph
+from bimix.judge.noise import MOST_SEEDS
+from bimix.judge.verdict import FEW_RUNS, OBSERVED, SHRUNK
 
-LABEL = 11  # characters before the text of a line
-TITLES = {
-    "wins": "take {best}, which is below all others",
-    "ties": "take {best}, which ties with {rival}",
-    "untested": "take {best}; {rival}, which was not trained, is predicted to tie",
-    "lower": "take {best}, which ends lowest; whether by more than noise is not known",
-    "alone": "{best} is the only mixture measured",
-    "promised": "take {best}, which is predicted to be best",
-    "rule": "take {best}, which needs no search",
-    "broken": "no mixture measured holds the objective",
+EVEN = 5e-4  # shares that differ by less are equal in words
+LARGEST = 3  # shares that are named
+RISES = 3  # losses above the reference's that are named
+REASONS = {
+    "wins": "it ends below all others by more than noise",
+    "lower": "it ends lowest; whether by more than noise is not known",
+    "alone": "no other mixture was measured",
+    "rule": "it needs no search, and {rival} is not surely lower",
+    "broken": "no mixture measured meets the objective, and it comes nearest",
 }
 
 
-@dataclass(frozen=True)
-class Headline:
-    """Content of the first lines.
-
-    `target`: the runs under `compare`, of `model`; `reference`: name of the mixture of predicted
-    gains; `law`, `entropies`, `optimum`: facts of the paper's chain (`judge.facts`); `roles`: mixtures that are token or equal shares;
-    `searched`: the mixtures of searches; `places`: the file of each mixture; `moved`: sentences on
-    runs that have the name of another mixture; `sizes`: on what a law over sizes was fitted;
-    `weighed`: the domains that weigh; `epochs` that the run reads of each domain of the mixture to
-    take, as far as known; `explore`: the page to play with; `search`: the answer of a search;
-    `bound`: what is promised; `refused`: laws that were not fitted, and why.
-    """
-
-    dataset: str
-    verdict: Verdict
-    target: Comparison | None
-    model: str
-    reference: str
-    law: Mapping | None = None
-    entropies: Mapping | None = None
-    optimum: Mapping | None = None
-    roles: Mapping[str, str] = field(default_factory=dict)
-    searched: tuple[str, ...] = ()
-    places: Mapping[str, str] = field(default_factory=dict)
-    moved: Sequence[str] = ()
-    sizes: str = ""
-    weighed: str = ""
-    epochs: Mapping[str, float] = field(default_factory=dict)
-    explore: str = ""
-    search: str = ""
-    bound: str = ""
-    refused: Sequence[tuple[str, str]] = ()
-
-    @property
-    def judged(self) -> Comparison | None:
-        """The runs behind the verdict, where it recommends one of them."""
-        return self.verdict.measured if self.verdict.tested else None
-
-    @property
-    def judged_model(self) -> str:
-        """Of these runs."""
-        promise = self.verdict.promise
-        return self.model if self.judged is self.target or promise is None else promise.model
-
-    def facts(self) -> dict:
-        """What `verdict.json` holds."""
-        chain = {"law": self.law, "entropies": self.entropies, "optimum": self.optimum}
-        found = verdict_facts(self.verdict, self.judged_model, self.epochs) | chain
-        found["left_out"] |= dict(self.refused)
-        return {"dataset": self.dataset, **found, "roles": dict(self.roles)}
+def title(facts: Mapping) -> str:
+    """The dataset and the mixture to take."""
+    untested = "" if facts["tested"] else ", untested"
+    return f"{facts['dataset']}: take {with_name(facts, facts['take'])}{untested}"
 
 
-def title(page: Headline) -> str:
-    """What to take, whether it ties, and how it ends against the reference."""
-    verdict, judged = page.verdict, page.judged
-    outcome, gain = verdict.outcome, verdict.gain
-    if outcome == "ties" and (judged is None or verdict.rival not in judged.mixtures):
-        outcome = "untested"
-    said = TITLES[outcome].format(best=named(page, verdict.best), rival=named(page, verdict.rival or ""))
-    if gain is not None and outcome == "promised":
-        said += f", {gain.percent:.2f} % below {than(page, gain.over)}"
-    if gain is not None and outcome == "rule" and gain.percent > 0:
-        said += f"; {named(page, gain.mixture)} may be {gain.percent:.2f} % lower"
-    if judged is None:
-        promise = verdict.promise
-        return f"{page.dataset}: {said}, untested ({model_name(promise.model)}, step {promise.step:,})"
-    text = f"{page.dataset}: {said} ({at(judged.runs, page.judged_model)})"
-    reference = judged.criterion.reference
-    ends = [f"it ends {gap(page, judged, verdict.best, reference)}"] if verdict.best != reference else []
-    if outcome == "ties" and verdict.rival != reference:
-        end = gap(page, judged, verdict.rival, reference)
-        end = end.removesuffix(f" {than(page, reference)}") if ends else f"ends {end}"
-        ends.append(f"{named(page, verdict.rival)} {end}")
-    return "; ".join([text, ", ".join(ends)]) if ends else text
+def five_lines(facts: Mapping, pages: Sequence[str]) -> list[tuple[str, str]]:
+    """Labels and texts of the summary's first lines; `pages`: what to open."""
+    return [
+        ("Take", take(facts)),
+        ("Gain", gain(facts)),
+        ("Risk", risk(facts)),
+        ("Next", next_line(facts, facts["next"][0])),
+        ("Page", "; ".join(pages) + "."),
+    ]
 
 
-def named(page: Headline, name: str) -> str:
-    """A mixture's name, with what it is where the name does not say it."""
-    if name == FOUND:
-        return f"{name}, the mixture of the search"
-    role = page.roles.get(name)
-    return name if role is None or (name, role) == ("uniform", "equal shares") else f"{name} ({role})"
+def words(facts: Mapping, name: str) -> str:
+    """What a mixture is, for a reader; else its name."""
+    return facts["names"].get(name, name)
 
 
-def than(page: Headline, name: str) -> str:
-    """A mixture that another is compared with: the token shares by that name."""
-    return "the token shares" if (name, page.roles.get(name)) == ("baseline", "token shares") else named(page, name)
+def with_name(facts: Mapping, name: str) -> str:
+    """What a mixture is, and its name in files and tables."""
+    said = words(facts, name)
+    return name if said == name else f"{said} (`{name}`)"
 
 
 def model_name(model: str) -> str:
     return "your runs" if model == OBSERVED else model
 
 
-def at(runs: Runs, model: str) -> str:
+def fitted_runs(law: Mapping) -> str:
+    """How many runs a law was fitted to, and whose."""
+    return f"{law['runs']} {'of' if law['model'] == OBSERVED else 'runs of'} {model_name(law['model'])}"
+
+
+def signed(percent: float, whom: str, star: str = "", digits: int = 2) -> str:
+    """A difference in percent of another's loss: 1.25 %* below whom."""
+    return f"{abs(percent):.{digits}f} %{star} {'below' if percent <= 0 else 'above'} {whom}"
+
+
+def interval(percent: float, low: float | None, high: float | None, level: float) -> str:
+    """The interval of a difference of the same sign: " (1.02 to 1.48, 95 %)"; nothing if not known."""
+    if low is None or high is None:
+        return ""
+    ends = sorted((low, high) if percent > 0 else (-low, -high))
+    return f" ({ends[0]:.2f} to {ends[1]:.2f}, {100 * level:.0f} %)"
+
+
+def sentence(parts: Sequence[str]) -> str:
+    """Parts as one sentence."""
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def take(facts: Mapping) -> str:
+    """Which mixture, its largest shares, and why."""
+    shares = sorted(facts["shares"].items(), key=lambda pair: -pair[1])
+    text = with_name(facts, facts["take"])
+    if shares and shares[0][1] - shares[-1][1] < EVEN:
+        text += f": {100 * shares[0][1]:.1f} % of each of {len(shares)} domains"
+    elif shares:
+        text += ": " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares[:LARGEST])
+        text += f" and {len(shares) - LARGEST} more" if len(shares) > LARGEST else ""
+    if facts["law"] and facts["optimum"]["mixture"] == facts["take"]:
+        text += f", found from {fitted_runs(facts['law'])}"
+    return f"{text}. {sentence([reason(facts)])}"
+
+
+def reason(facts: Mapping) -> str:
+    """Why this mixture, by the outcome."""
+    outcome, rival, law = facts["outcome"], words(facts, facts["rival"] or ""), facts["law"]
+    rows = facts["measured"]["mixtures"] if facts["measured"] else {}
+    if outcome == "promised":
+        return f"nobody trained on it yet; {'a law' if law is None else 'the law ' + law['law']} predicts it to be best"
+    if outcome != "ties":
+        return REASONS[outcome].format(rival=rival)
+    if facts["rival"] not in rows:
+        return f"it is the best that was trained; {rival}, which was not, is predicted to be level with it"
+    level = " and ".join(words(facts, name) for name in facts["ties"][:2])
+    level += f" and {len(facts['ties']) - 2} more" if len(facts["ties"]) > 2 else ""
+    if rows[facts["take"]]["value"] <= rows[facts["rival"]]["value"]:
+        return f"it ends lowest; {level} {'are' if len(facts['ties']) > 1 else 'is'} level with it within noise"
+    return f"{rival} ends {abs(rows[facts['rival']]['behind_percent']):.2f} % lower, which may be noise, and costs runs to find"
+
+
+def gain(facts: Mapping) -> str:
+    """By how much the mixture is better than the reference and than equal shares, what that buys, and
+    where the paper's optimum ends.
+    """
+    measured, take = facts["measured"], facts["take"]
+    parts = measured_gain(facts, measured, measured["mixtures"]) if facts["tested"] else predicted_gain(facts)
+    said = [sentence(parts)] if parts else []
+    optimum = facts["optimum"]
+    if optimum and optimum["mixture"] != take:
+        said.append(sentence([optimum_end(facts, optimum)]))
+    return " ".join(said) or "Not known: nothing else was measured."
+
+
+def measured_gain(facts: Mapping, measured: Mapping, rows: Mapping) -> list[str]:
+    """The gain of a mixture that was trained over the reference and over equal shares."""
+    take, reference, own, parts = facts["take"], measured["reference"], rows[facts["take"]], []
+    if take != reference:
+        percent, low, high = (own[f"{key}_percent"] for key in ("difference", "low", "high"))
+        what = "worst ratio" if measured["kind"] == "minimax" else "average loss"
+        what = what if measured["unit"].startswith("nats") else "average"
+        text = f"{what} {own['value']:.4f}, {signed(percent, words(facts, reference))}"
+        parts.append(text + interval(percent, low, high, 0.95))
+        if own["steps_to_reference"] is not None and percent < 0:
+            steps, share = own["steps_to_reference"], 100 * own["steps_ratio"]
+            parts[-1] += (
+                f", whose final loss it reaches after {steps:,.0f} of {measured['step']:,} steps ({share:.0f} %)"
+            )
+    else:
+        parts.append(f"none: {words(facts, take)} are what the others are compared with")
+    equal = [name for name, role in facts["roles"].items() if role == "equal shares" and name in rows]
+    others = [name for name in equal if name not in (take, reference)]
+    if facts["rival"] in rows and take == reference:
+        others.append(facts["rival"])
+    return parts + [behind(facts, rows, name) for name in dict.fromkeys(others)]
+
+
+def behind(facts: Mapping, rows: Mapping, name: str) -> str:
+    """Where the mixture to take ends against another that was trained."""
+    row = rows[name]
+    unsure = {None: "; how much is noise is not known", False: ", which may be noise", True: ""}
+    return signed(-row["behind_percent"], words(facts, name)) + unsure[row["behind_significant"]]
+
+
+def predicted_gain(facts: Mapping) -> list[str]:
+    """The gain of a mixture that nobody trained, by the law and all runs."""
+    own, measured, optimum, parts = facts["gain"], facts["measured"], facts["optimum"], []
+    if own is None and optimum and optimum["mixture"] == facts["take"] and optimum["predicted"]:
+        own = optimum["predicted"] | {"mixture": facts["take"], "over": optimum["predicted"]["reference"]}
+    if own is not None:
+        whose = "" if own["mixture"] == facts["take"] else f" of {words(facts, own['mixture'])}"
+        text = signed(-own["percent"], words(facts, own["over"]))
+        text += interval(own["percent"], own["low"], own["high"], own["level"])
+        parts.append(f"not measured; predicted{whose} {text}")
+    if measured is not None:
+        name, row = next(iter(measured["mixtures"].items()))
+        text = f"the best that was trained, {words(facts, name)}, ends at {row['value']:.4f}"
+        if name != measured["reference"]:
+            text += f", {signed(row['difference_percent'], words(facts, measured['reference']))}"
+        parts.append(text)
+    return parts
+
+
+def optimum_end(facts: Mapping, optimum: Mapping) -> str:
+    """Where a law's optimum ends, as measured or predicted, against the reference and the mixture to take."""
+    name, law = optimum["mixture"], facts["law"]
+    text = "the paper's method, BiMix' optimum" if law and law["law"] == "bimix" else words(facts, name)
+    text += f" from {fitted_runs(law)}," if law else ""
+    rows = facts["measured"]["mixtures"] if facts["measured"] else {}
+    if optimum["measured"]:
+        text += f" ends {signed(-optimum['measured']['percent'], words(facts, optimum['measured']['reference']))}"
+        text += f" (predicted: {optimum['predicted']['percent']:.2f} %)" if optimum["predicted"] else ""
+        if name in rows and facts["tested"] and facts["measured"]["reference"] != facts["take"]:
+            text += f" and {signed(rows[name]['behind_percent'], words(facts, facts['take']))}"
+            text += "" if rows[name]["behind_significant"] else ", which may be noise"
+        return text
+    if optimum["predicted"]:
+        over = words(facts, optimum["predicted"]["reference"])
+        return f"{text} was not trained; predicted is {signed(-optimum['predicted']['percent'], over)}"
+    return f"{text} was not trained"
+
+
+def risk(facts: Mapping) -> str:
+    """What may be wrong with the mixture: rises over the reference, repetition, what was not tested."""
+    found, measured, parts = facts["risk"], facts["measured"], []
+    if not found["tested"]:
+        parts.append("no run was trained on it")
+    if found["losses"]:
+        above, whom = found["above_percent"], words(facts, measured["reference"])
+        worst = ", ".join(f"{name} by {two_digits(by)} %" for name, by in list(above.items())[:RISES])
+        worst += f" and {len(above) - RISES} more" if len(above) > RISES else ""
+        parts.append(f"{len(above) or 'none'} of {found['losses']} losses end above those of {whom}")
+        parts[-1] += f": {worst}" if worst else ""
+    if found["epochs"]:
+        most = max(found["epochs"], key=found["epochs"].get)
+        parts.append(f"the text of {most} is read {two_digits(found['epochs'][most])} times")
+    if found["tested"]:
+        parts.append(f"trained on {at(measured)} only: a larger model and a longer run were not tested")
+    return sentence(parts)
+
+
+def at(measured: Mapping) -> str:
     """Model, size and step of runs."""
-    size = "" if runs.parameters is None else f" of {runs.parameters:.3g} parameters"
-    return f"{model_name(model)}{size}, step {runs.step:,}"
+    size = "" if measured["parameters"] is None else f" of {measured['parameters']:.3g} parameters"
+    return f"{model_name(measured['model'])}{size} to step {measured['step']:,}"
 
 
-def headline(page: Headline) -> list[str]:
-    """The lines under the title: the paper's chain, the risk, what to run next."""
-    lines = _line("Law", law_line(page.law)) if page.law else []
-    lines += _line("Entropies", entropies_line(page, page.entropies)) if page.entropies else []
-    lines += _line("Optimum", optimum_line(page, page.optimum)) if page.optimum else []
-    return lines + _line("Risk", risk(page)) + _line("Next", next_runs(page)[0])
+def two_digits(number: float) -> str:
+    """The number to two digits, without an exponent: 1,200 and not 1.2e+03."""
+    return f"{float(f'{number:.2g}'):,.15g}"
+
+
+def next_line(facts: Mapping, step: Mapping) -> str:
+    """One thing to run, and how many runs it needs."""
+    names, own = [words(facts, name) for name in step["mixtures"]], step["model"]
+    if step["do"] == "seeds":
+        text = f"{step['runs']} more runs would tell {' and '.join(names)} apart, if they differ by as much as now: "
+        seeds = f"`seeds: {{{own}: {step['seeds']}}}` in the config" if own else "further seeds, in a column `seed`"
+        return f"{text}{seeds}."
+    if step["do"] == "train":
+        name = step["mixtures"][0]
+        how = f"add `{name}` to `compare` in the config" if own else f"train on it, and add its losses as `{name}`"
+        return f"1 more run would show how {names[0]} ends: {how}."
+    if step["do"] == "equal":
+        how = "add `uniform` to `compare` in the config" if own else "train on them"
+        return f"1 more run would show whether equal shares end as low: {how}."
+    how = "`compare` a larger model" if own else "Train a larger model"
+    return f"{how} on it, or give a larger run's data loader these proportions."
 
 
 def law_line(law: Mapping) -> str:
@@ -152,198 +253,60 @@ def law_line(law: Mapping) -> str:
     elif law["left_out_percent"] is not None:
         said.append(f"error on runs left out of the fit {law['left_out_percent']:.2f} %")
     said = said or ["its error is not known"]
-    return f"{law['law']}, fitted to {law['runs']} runs ({model_name(law['model'])}): {'; '.join(said)}."
+    return f"{law['law']}, fitted to {fitted_runs(law)}: {'; '.join(said)}."
 
 
-def entropies_line(page: Headline, entropies: Mapping) -> str:
+def entropies_line(facts: Mapping, entropies: Mapping) -> str:
     """Where each entropy mixture ends against the token shares, beside what the paper reports."""
     ends = [
         f"{name} {one['difference_percent']:+.2f} %{'*' if one['significant'] else ''}"
         for name, one in entropies["mixtures"].items()
     ]
-    against = than(page, entropies["reference"])
     where = f"{model_name(entropies['model'])}, step {entropies['step']:,}"
+    against = words(facts, entropies["reference"])
     return f"{', '.join(ends)} against {against} on {where} (the paper: all below, ce lowest)."
 
 
-def optimum_line(page: Headline, optimum: Mapping) -> str:
+def optimum_line(facts: Mapping, optimum: Mapping) -> str:
     """The gain of a law's optimum, predicted for the proxy and measured at the target."""
     predicted, measured, said = optimum["predicted"], optimum["measured"], []
-    gain = page.verdict.gain
     if predicted:
-        own = gain is not None and (gain.mixture, gain.over) == (optimum["mixture"], predicted["reference"])
-        middle, *ends = (
-            (gain.percent, gain.low, gain.high) if own else (predicted[key] for key in ("percent", "low", "high"))
-        )
+        ends = [predicted["low"], predicted["high"]]
         span = "" if None in ends else f" ({ends[0]:+.2f} to {ends[1]:+.2f}, {100 * predicted['level']:.0f} %)"
         where = f"{model_name(predicted['model'])} at step {predicted['step']:,}"
-        said.append(f"predicted for {where} {middle:+.2f} %{span}")
+        said.append(f"predicted for {where} {predicted['percent']:+.2f} %{span}")
     if measured:
         noise = measured["noise_percent"]
         known = "the noise of a run is not known" if noise is None else f"noise of a run {noise:.2f} %"
         star = "*" if measured["significant"] else ""
         where = f"{model_name(measured['model'])} at step {measured['step']:,}"
         said.append(f"measured on {where} {measured['percent']:+.2f} %{star} ({known})")
-    elif optimum["mixture"] != page.reference:
+    else:
         rather = predicted and predicted["shrunk"]
         few = f"; from fewer than {FEW_RUNS} runs expect {rather:+.2f} %, {SHRUNK} of it" if rather else ""
-        said.append(f"not trained{'' if page.model == OBSERVED else f' on {page.model}'} yet{few}")
+        said.append(f"not trained{few}")
     reference = (predicted or measured or {}).get("reference")
-    over = f" over {than(page, reference)}" if reference else ""
+    over = f" over {words(facts, reference)}" if reference else ""
     return f"gain of {optimum['mixture']}{over}: {'; '.join(said)}."
 
 
-def reasons(page: Headline) -> list[str]:
-    """The lines behind the first ones: file, reason, what was measured, what else there is to do."""
-    verdict, judged = page.verdict, page.judged
-    lines = _line("Mixture", f"{verdict.best}: {page.places.get(verdict.best, 'its proportions are below')}")
-    lines += _line("Why", verdict.why + ".")
-    if judged is not None:
-        lines += _line("Measured", measured(page, judged))
-    elif page.target is not None:
-        gaps = ", ".join(f"{name} {page.target.value(name):.4f}" for name in page.target.ranked()[:3])
-        lines += _line("Measured", f"{at(page.target.runs, page.model)}: {gaps}; {verdict.best} was not trained.")
-    lines += _line("Weights", f"in all averages {page.weighed}, and nothing else") if page.weighed else []
-    if judged is not None:
-        lines += [line for text in objective(page, judged) for line in _line("Objective", text)]
-    lines += _line("Bound", page.bound + ".") if page.bound else []
-    lines += _line("Search", page.search.removeprefix("Answer: ")) if page.search else []
-    lines += _line("Sizes", page.sizes) if page.sizes else []
-    lines += [line for text in page.moved for line in _line("Moved", text)]
-    return lines + [line for text in next_runs(page)[1:] for line in _line("Then", text)]
-
-
-def measured(page: Headline, judged: Comparison) -> str:
-    """How the mixture to take ended, next to reference, equal shares, rival and the best searched."""
-    best, reference, runs = page.verdict.best, judged.criterion.reference, judged.runs
-    seeds, order = len(runs.seeds_of(best)), judged.ranked()
-    text = (
-        f"{at(runs, page.judged_model)}, {f'{seeds} seeds' if seeds > 1 else 'one run'}: {value(page, judged, best)}, "
-    )
-    equal = [name for name in order if page.roles.get(name) == "equal shares"]
-    searched = [name for name in order if name in page.searched]
-    others = dict.fromkeys((reference, *equal[:1], page.verdict.rival, *searched[:1]))
-    others = [name for name in others if name in judged.mixtures and name != best]
-    gaps = [gap(page, judged, best, name) for name in others or [name for name in order if name != best][:1]]
-    text += ", ".join(gaps) + ". " if gaps else "no other was measured. "
-    if judged.noise is None:
-        return text + "How far two runs of one mixture differ is not known here: no difference is significant."
-    marked = " * significant, with 95 %." if "*" in text else " None of these is significant." if gaps else ""
-    return f"{text}Noise of a run: {100 * judged.noise.deviation:.2f} % ({judged.noise.source}).{marked}"
-
-
-def risk(page: Headline) -> str:
-    """What may be wrong with the mixture: rises over the reference, repetition, what none tried."""
-    judged, found = page.judged, risk_facts(page.verdict, page.judged, page.epochs)
-    said = ["no run was trained on it"] if judged is None else []
-    if found["losses"]:
-        above = found["above_percent"]
-        text = f"{len(above) or 'none'} of {found['losses']} losses end above those of {than(page, judged.criterion.reference)}"
-        worst = next(iter(above), None)
-        said.append(text + (f", {worst} the most, by {two_digits(above[worst])} %" if worst else ""))
-    most = max(found["epochs"], key=found["epochs"].get, default=None)
-    if most:
-        said.append(f"the text of {most} is read {two_digits(found['epochs'][most])} times")
-    if judged is not None:
-        said.append(f"tested on one model, {at(judged.runs, page.judged_model)}")
-    return "; ".join(said) + "."
-
-
-def two_digits(number: float) -> str:
-    """The number to two digits, without an exponent: 1,200 and not 1.2e+03."""
-    return f"{float(f'{number:.2g}'):,.15g}"
-
-
-def value(page: Headline, judged: Comparison, name: str) -> str:
-    """The last value of a mixture, in the unit of the objective."""
-    if judged.criterion.kind == "minimax":
-        return f"worst ratio to {than(page, judged.criterion.reference)} {judged.value(name):.4f}"
-    unit = judged.criterion.unit(judged.runs.columns)
-    what = "average loss" if unit.startswith("nats") else "average"
-    return f"{what} {judged.value(name):.4f} {unit}"
-
-
-def gap(page: Headline, judged: Comparison, own: str, other: str) -> str:
-    """By how much a mixture ends below or above another; a star where that is significant."""
-    percent = 100 * math.expm1(-judged.lead(own, other))
-    star = "*" if judged.significant(own, other) else ""
-    return f"{abs(percent):.2f} %{star} {'below' if percent < 0 else 'above'} {than(page, other)}"
-
-
-def objective(page: Headline, judged: Comparison) -> list[str]:
-    """Of `no_worse_than` who holds it: of the mixture to take and the searched ones."""
-    judging = judged.criterion
-    if judging.kind != "no_worse_than":
-        return []
-    asked = f"no loss more than {100 * judging.margin:.3g} % above {judging.reference}'s" if judging.margin else ""
-    asked = asked or f"no loss above {judging.reference}'s"
-    names = dict.fromkeys((page.verdict.best, *(name for name in judged.mixtures if name in page.searched)))
-    parts = []
-    for name in names:
-        by = judged.broken[judged.mixtures.index(name)]
-        parts.append(f"{name} broken: {said_broken(by)} above that" if by else f"{name} held")
-    return [f"{asked}: {'; '.join(parts)}."]
-
-
-def predicted(page: Headline, promise: Promise) -> str:
-    """A law's prediction of its optimum, with the gain, and a remark where a mix of laws errs less."""
-    text = f"Predicted by {promise.law} for {model_name(promise.model)} at step {promise.step:,}: {promise.value:.4f}"
-    if promise.low is not None:
-        text += f" ({promise.low:.4f} to {promise.high:.4f}, {100 * promise.level:g} %)"
-    facts = optimum_facts(promise.mixture, promise, page.target, page.model)
-    text += f"; {optimum_line(page, facts)}"
-    if promise.blend is not None and promise.left_out is not None and promise.blend < promise.left_out:
-        text += f" A mix of laws predicts runs left out better: error {100 * promise.blend:.2f} %, of this law"
-        text += f" {100 * promise.left_out:.2f} %."
-    return text
-
-
-def next_runs(page: Headline) -> list[str]:
-    """What to run next, the most useful first."""
-    verdict, own, target = page.verdict, page.model != OBSERVED, page.target
-    said, close = [], verdict.outcome in ("ties", "lower") and page.judged is not None
-    close = close and verdict.rival in page.judged.mixtures
-    worth = close and (verdict.seeds is not None or page.judged.noise is None)
-    said += [seeds_line(page)] if worth else []
-    trained = target is not None and any(name in page.searched for name in target.mixtures)
-    optimum = page.optimum["mixture"] if page.optimum and not trained else None
-    for name in dict.fromkeys([*([] if verdict.tested else [verdict.best]), *([optimum] if optimum else [])]):
-        text = f"add {name} to `compare` in the config" if own else f"train on {name}, and add its losses"
-        text += "" if own else f" to your tables as the mixture {name}"
-        text += ", and call the run of that name otherwise" if page.moved else ""
-        said.append(f"{text}: how it ends is not known yet.")
-    roles = [page.roles.get(name) for name in target.mixtures] if target is not None else ["equal shares"]
-    if "equal shares" not in roles and page.roles.get(verdict.best) != "equal shares":
-        added = "add `uniform` to `compare` in the config" if own else "measure a run with equal shares"
-        said.append(f"{added}: whether it ends as low is not known.")
-    said.append("give a larger run's data loader these proportions, or `compare` a larger model.")
-    return said if worth or not close else [*said, seeds_line(page)]
-
-
-def files(page: Headline) -> list[str]:
-    """Pages to open, and what writes the mixture for another trainer."""
-    text = f"{page.explore}, in a browser: move the shares and see what each loss does"
-    lines = _line("Explore", text) if page.explore else []
-    lines += _line("Report", f"snakemake --report results/{page.dataset}/report.html")
-    if page.model != OBSERVED and page.judged is page.target is not None:
-        run = f"results/{page.dataset}/runs/{page.model}/{page.verdict.best}"
-        lines += _line("Export", f"snakemake --cores all {run}/export")
-    return lines
-
-
-def seeds_line(page: Headline) -> str:
-    """The seeds that would make the difference to the rival significant."""
-    verdict, runs = page.verdict, page.judged.runs
-    there = runs.seeds_of(verdict.best)
-    pair = f"{verdict.best} and {verdict.rival}"
-    if verdict.seeds is None and page.judged.noise is not None:
-        return f"no further seeds: more than {MOST_SEEDS} of each would be needed to separate {pair}."
-    needed = max(verdict.seeds or 3, len(there) + 1)
-    if page.model == OBSERVED or page.judged is not page.target:
-        return f"{needed} seeds of {pair} each, in a column `seed`, if they differ by as much as now."
-    further = ", ".join(map(str, seeds_to_add(there, needed)))
-    return f"`seeds: {{{page.model}: [{further}]}}` in the config: {needed} seeds of each, if {pair} differ by as much."
-
-
-def _line(label: str, text: str) -> list[str]:
-    return paragraph(text, f"{label:<{LABEL}}", " " * LABEL)
+def behind_lines(facts: Mapping, remarks: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Labels and texts behind the first lines: the paper's chain, the reason, `remarks`, what else to do."""
+    lines = [("Law", law_line(facts["law"]))] if facts["law"] else []
+    lines += [("Entropies", entropies_line(facts, facts["entropies"]))] if facts["entropies"] else []
+    lines += [("Optimum", optimum_line(facts, facts["optimum"]))] if facts["optimum"] else []
+    lines += [("Why", f"{facts['why']}.")]
+    if facts["measured"] and facts["measured"]["noise_percent"] is not None:
+        noise = facts["measured"]
+        lines.append(("Noise", f"of a run {noise['noise_percent']:.2f} % ({noise['noise_from']})."))
+    if facts["measured"] and facts["measured"]["kind"] == "no_worse_than":
+        margin, whose = 100 * facts["measured"]["margin"], words(facts, facts["measured"]["reference"])
+        lines.append(("Objective", f"no loss more than {margin:.3g} % above that of {whose}."))
+    lines += [(label, text) for label, text in remarks if text]
+    for why in dict.fromkeys(facts["left_out"].values()):
+        names = [name for name, other in facts["left_out"].items() if other == why]
+        lines.append(("Left out", f"{', '.join(names)}: {why}"))
+    if facts["outcome"] in ("ties", "lower") and facts["next"][0]["do"] != "seeds" and facts["tested"]:
+        pair = f"{words(facts, facts['take'])} and {words(facts, facts['rival'])}"
+        lines.append(("Then", f"no further seeds: more than {MOST_SEEDS} of each would be needed to separate {pair}."))
+    return lines + [("Then", next_line(facts, step)) for step in facts["next"][1:]]

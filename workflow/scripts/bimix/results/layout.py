@@ -32,6 +32,13 @@ def paragraph(text: str, first: str = "", others: str = "") -> list[str]:
     return [line.replace("\x00", " ") for line in lines]
 
 
+def labelled(entries: Iterable[tuple[str, str]]) -> list[str]:
+    """Labels with their texts, which go on in indented lines."""
+    entries = list(entries)
+    wide = max((len(label) for label, _ in entries), default=0) + 2
+    return [line for label, text in entries for line in paragraph(text, f"{label:<{wide}}", " " * wide)]
+
+
 def table(header: list[str], rows: list[list[str]], ragged: tuple[int, ...] = (0,)) -> list[str]:
     """Lines of a table; columns are set to the right, but for the numbers of `ragged`."""
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]

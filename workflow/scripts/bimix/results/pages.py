@@ -8,6 +8,7 @@ from html import escape
 
 import polars as pl
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
 DIGITS = 5  # of a number in a table; the csv has them all
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1a1a1a; margin: 1.5em; }
@@ -24,42 +25,26 @@ table { border-collapse: collapse; font-size: 14px; }
 th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: nowrap; text-align: left; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
-LABELLED = re.compile(r"(\S[^\n]*?) {2,}(\S.*)")  # a line of the headline: its label and its text
 BAR, BAR_AS = re.compile(r"(?<=[ *])#+"), '<span class="bar" style="width: {}ch"></span>'
 
 
 def page(title: str, parts: list[str]) -> str:
     """A page of HTML."""
-    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{escape(title)}</title>'
+    head = '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
+    head += f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>'
     return head + f"\n<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
 
 
-def summary_page(dataset: str, text: str) -> str:
-    """The summary as a page: the lines under the title and those behind them as lists, the rest as set,
-    with bars drawn.
-    """
-    title, _, rest = text.partition("\n=")
-    first, behind, others = rest.lstrip("=\n").split("\n\n", 2)
-    bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape(re.sub(r"(?m)^=+\n", "", others)))
-    lists = [labelled(lines.splitlines()) for lines in (first, behind)]
-    return page(dataset, [f"<h1>{escape(' '.join(title.split()))}</h1>", *lists, f"<pre>{bars}</pre>"])
-
-
-def entries(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Labels with their texts, which go on in indented lines; a number keeps its %."""
-    found: list[list[str]] = []
-    for line in lines:
-        if line.startswith(" "):
-            found[-1][1] += f" {line.strip()}"
-        else:
-            found.append(list(LABELLED.fullmatch(line).groups()))
-    return [(label, text.replace(" %", "\N{NO-BREAK SPACE}%")) for label, text in found]
-
-
-def labelled(lines: list[str]) -> str:
-    """The same as a list."""
-    texts = [(escape(label), escape(text)) for label, text in entries(lines)]
+def as_list(entries: Iterable[tuple[str, str]]) -> str:
+    """Labels with their texts, in which a number keeps its %."""
+    texts = [(escape(label), escape(text.replace(" %", NO_BREAK + "%"))) for label, text in entries]
     return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
+
+
+def as_text(lines: Iterable[str]) -> str:
+    """Lines as they are set, with bars drawn."""
+    bars = BAR.sub(lambda signs: BAR_AS.format(len(signs[0])), escape("\n".join(lines)))
+    return f"<pre>{bars}</pre>"
 
 
 def table_page(table: pl.DataFrame, title: str, name: str, csv: str) -> str:

@@ -4,10 +4,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from bimix.judge.comparison import Comparison
-from bimix.judge.comparison import table as comparison_table
 from bimix.mixtures.mixture import farthest
-from bimix.results.headline import at
+from bimix.results.headline import at, words
 from bimix.results.layout import cut, labels, paragraph, table
 from bimix.transfer.run import far_apart, size_read
 
@@ -15,6 +13,8 @@ BAR = 18  # characters of the longest bar
 CLOSE = 1e-3  # of a bound on epochs, within which it binds
 BEST = 5  # mixtures in the table of those measured, and the reference
 NAME = 22  # characters of a domain's name
+MIXTURE = 36  # of a mixture, with what it is
+LISTED = 8  # domains whose text is counted on the page
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # names of fitted ones, in full
 NOTHING = "No model answered a single question: they are too small, or trained too briefly."
@@ -119,42 +119,45 @@ def laws(scores: pl.DataFrame) -> list[str]:
     return lines + paragraph(note, "  ", "  ")
 
 
-def compared(judged: Comparison, model: str) -> list[str]:
-    """The final losses of the best runs of a model and the reference, and the steps to match the
-    latter.
+def compared(facts: Mapping) -> list[str]:
+    """The final losses of the best runs, of the mixture to take and the reference, and the steps in which
+    they match the latter.
     """
-    reference, order = judged.criterion.reference, judged.ranked()
-    shown = [*order[:BEST], *([reference] if reference not in order[:BEST] else [])]
-    found = {row["mixture"]: row for row in comparison_table(judged).iter_rows(named=True)}
-    minimax, curves = judged.criterion.kind == "minimax", len(judged.runs.steps) > 1
-    outside = [name for name in order if name in judged.outside]
-    marked = bool(outside) or judged.criterion.kind == "no_worse_than"
+    measured = facts["measured"]
+    found, reference, minimax = measured["mixtures"], measured["reference"], measured["kind"] == "minimax"
+    shown = [*list(found)[:BEST], *(name for name in (facts["take"], reference) if name in found)]
+    curves = any(row["steps_ratio"] not in (None, 1.0) for row in found.values())
     rows = []
-    for name in shown:
+    for name in dict.fromkeys(shown):
         row = found[name]
         star = "*" if row["significant"] else "" if name == reference or row["significant"] is not None else "?"
-        cells = [cut(name, NAME), f"{row['worst_ratio' if minimax else 'average_loss']:.4f}"]
-        cells += ["-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
-        cells += ["bounds" if name in judged.outside else "yes" if row["broken"] else "-"] if marked else []
-        cells += [f"{row['worst_loss']:.4f} {cut(row['worst_domain'], 16)}"]
+        cells = [
+            cut(f"{words(facts, name).removeprefix('the ')} ({name})" if name in facts["names"] else name, MIXTURE)
+        ]
+        cells += [f"{row['value']:.4f}", "-" if name == reference else f"{row['difference_percent']:+.2f}{star}"]
         if curves:
             cells += ["never" if row["steps_to_reference"] is None else f"{row['steps_to_reference']:,.0f}"]
             cells += ["-" if row["steps_ratio"] is None else f"{row['steps_ratio']:.2f}"]
-        rows.append(cells)
-    broken = ["broken"] if marked else []
-    header = ["mixture", "worst ratio" if minimax else "average", f"% vs {cut(reference, 12)}", *broken]
-    header += ["worst domain", *(["steps to match", "ratio"] if curves else [])]
-    lines = table(header, rows, ragged=(0, 3 + len(broken)))
-    left = len(order) - len(shown)
-    notes = [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
+        rows.append(cells + (["left out"] if row["broken"] else []))
+    header = ["mixture", "worst ratio" if minimax else "average", "change %", *(["steps", "ratio"] if curves else [])]
+    wide = max(map(len, rows))
+    lines = table(header + [""] * (wide - len(header)), [row + [""] * (wide - len(row)) for row in rows])
+    left = len(found) - len(rows)
+    notes = [f"change: against {words(facts, reference)}"]
+    notes += ["* significant, 95 %"] if any("*" in row[2] for row in rows) else []
+    notes += ["? the noise of a run is not known"] if measured["noise_percent"] is None else []
+    notes += [f"steps until the final value of {words(facts, reference)} is reached, and their share"] if curves else []
+    notes += [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
+    outside = [name for name, row in found.items() if row["broken"] == "outside the bounds"]
     if outside:
-        lowest = min(outside, key=judged.value)
-        notes.append(f"outside the bounds {len(outside)}, of which {lowest} ends lowest, at {judged.value(lowest):.4f}")
-    notes += ["* significant"] if any("*" in row[2] for row in rows) else []
-    notes += ["? the noise of a run is not known"] if judged.noise is None else []
-    notes += [f"steps to match the final average of {reference}, and their ratio to its steps"] if curves else []
-    title = f"{at(judged.runs, model)}, trained on each mixture ({judged.criterion.unit(judged.runs.columns)})"
-    return [*paragraph(title), "", *lines, *(paragraph("; ".join(notes), "  ", "  ") if notes else [])]
+        lowest = min(outside, key=lambda name: found[name]["value"])
+        notes.append(
+            f"outside the bounds {len(outside)}, of which {lowest} ends lowest, at {found[lowest]['value']:.4f}"
+        )
+    seeds = sorted({len(row["seeds"]) for row in found.values()})
+    runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
+    title = f"Trained on each mixture: {at(measured)}, seeds {runs} ({measured['unit']})"
+    return [*paragraph(title), "", *lines, *paragraph("; ".join(notes), "  ", "  ")]
 
 
 def moved(
@@ -213,10 +216,10 @@ def size_sentence(law: dict, models: str, model: str) -> str:
         return ""
     first = next(iter(law["coefficients"].values()))
     sizes, run = first["size"]["sizes"], first["run"]
-    fitted = ", ".join(f"{_brief(one['parameters'])} ({one['runs']} runs)" for one in sizes)
+    fitted = ", ".join(f"{brief(one['parameters'])} ({one['runs']} runs)" for one in sizes)
     largest, longest = sizes[-1]["parameters"], max(one["tokens"] for one in sizes)
-    text = f"fitted on {models} of {fitted} parameters, read at {model} of {_brief(run['parameters'])} on"
-    text += f" {_brief(run['tokens'])} tokens: {run['parameters'] / largest:.3g} times the largest size fitted and"
+    text = f"fitted on {models} of {fitted} parameters, read at {model} of {brief(run['parameters'])} on"
+    text += f" {brief(run['tokens'])} tokens: {run['parameters'] / largest:.3g} times the largest size fitted and"
     text += f" {run['tokens'] / longest:.3g} times its longest run. "
     if far := far_apart(law["coefficients"], run["parameters"]):
         return text + far[0].upper() + far[1:]
@@ -225,7 +228,21 @@ def size_sentence(law: dict, models: str, model: str) -> str:
     return f"{text}The size lies among those fitted."
 
 
-def _brief(number: float) -> str:
+def data(facts: Mapping) -> list[str]:
+    """The data behind the verdict: documents and tokens of the largest domains, runs, date and commit."""
+    found = facts["data"]
+    domains = sorted(found["domains"].items(), key=lambda pair: -(pair[1]["tokens"] or 0))
+    text = f"{facts['dataset']}: {len(domains)} domains, {found['runs']} mixtures trained"
+    if domains and domains[0][1]["documents"] is not None:
+        documents, tokens = (sum(one[key] for _, one in domains) for key in ("documents", "tokens"))
+        parts = [f"{cut(name, NAME)} {one['documents']:,}, {brief(one['tokens'])}" for name, one in domains[:LISTED]]
+        more = f"; and {len(domains) - LISTED} more" if len(domains) > LISTED else ""
+        text += f". Documents and tokens to train on: {documents:,}, {brief(tokens)} ({'; '.join(parts)}{more})"
+    commit = f", commit {found['commit'][:12]}" if found["commit"] else ""
+    return paragraph(f"{text}. {found['written']}{commit}")
+
+
+def brief(number: float) -> str:
     """A number to three digits, in thousands, millions or billions."""
     for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if number >= unit:
