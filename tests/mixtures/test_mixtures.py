@@ -1,6 +1,7 @@
 """Mixtures: the ways to make one without training, and what is refused as none."""
 
 import csv
+import functools
 import json
 from collections.abc import Iterator
 from decimal import Decimal
@@ -10,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
+from tokenised import call
 
 import gather_mixtures
 import mix_entropy
@@ -30,43 +32,32 @@ def read(path: Path) -> dict[str, float]:
 
 
 def test_every_published_column_becomes_a_mixture_to_a_millionth(tmp_path: Path) -> None:
-    for table, domains in (("pile", 22), ("slimpajama", 7)):
-        rows = list(csv.DictReader((PUBLISHED / f"{table}.csv").open()))
-        assert len(rows) == domains
-        names = [row["domain"] for row in rows]
-        assert {"baseline", "doremi", "se", "ce", "je", "vne"} < set(rows[0])
-        assert {"pile": "regmix", "slimpajama": "doge"}[table] in rows[0]
+    out = tmp_path / "m.json"
+    for table, count, other in (("pile", 22, "regmix"), ("slimpajama", 7, "doge")):
+        path = PUBLISHED / f"{table}.csv"
+        rows = list(csv.DictReader(path.open()))
+        domains = [row["domain"] for row in rows]
+        assert len(rows) == count and {"baseline", "doremi", "se", "ce", "je", "vne", other} < set(rows[0])
         for column in list(rows[0])[1:]:
-            out = tmp_path / f"{column}.json"
-            flags = [
-                "--table",
-                str(PUBLISHED / f"{table}.csv"),
-                "--column",
-                column,
-                "--domains",
-                *names,
-                "--out",
-                str(out),
-            ]
-            mix_published.main(flags)
+            call(mix_published, table=path, column=column, domains=domains, out=out)
             mixture, total = read(out), float(sum(Decimal(row[column]) for row in rows))
             assert sum(Decimal(repr(share)) for share in mixture.values()) == 1
-            assert list(mixture) == sorted(names)
+            assert list(mixture) == sorted(domains)
             for row in rows:
                 assert mixture[row["domain"]] == pytest.approx(float(row[column]) / total, abs=1e-6)
-        refused("no column 'x'", mix_published.main, [*flags[:3], "x", *flags[4:]])
+        refused("no column 'x'", call, mix_published, table=path, column="x", domains=domains, out=out)
 
 
 def test_a_published_table_may_have_any_form_of_a_users_table(tmp_path: Path) -> None:
     table, out = tmp_path / "own.csv", tmp_path / "m.json"
-    flags = ["--table", str(table), "--column", "mix", "--domains", "red", "blue", "--out", str(out)]
+    mix = functools.partial(call, mix_published, table=table, column="mix", domains=["red", "blue"], out=out)
     for text in (
         "domain;mix\nred;0,6\nblue;0,4\n",
         "sep=,\nDomain,mix\nred,60%\nblue,40%\n",
         "\ufeff,domain,mix\n0,red,.6\n1,blue,.4\n",
     ):
         table.write_text(text)
-        mix_published.main(flags)
+        mix()
         assert read(out) == {"red": 0.6, "blue": 0.4}
     for text, words in (
         ("source,mix\nred,1\n", "own.csv, line 1: there is no column 'domain', only source, mix"),
@@ -76,7 +67,7 @@ def test_a_published_table_may_have_any_form_of_a_users_table(tmp_path: Path) ->
         ("version https://git-lfs.github.com/spec/v1\n", "is a pointer of git-lfs"),
     ):
         table.write_text(text)
-        refused(words, mix_published.main, flags)
+        refused(words, mix)
 
 
 def test_a_sum_that_is_rounded_is_rescaled_with_a_remark(tmp_path: Path, capsys) -> None:
@@ -93,23 +84,23 @@ def test_a_sum_that_is_rounded_is_rescaled_with_a_remark(tmp_path: Path, capsys)
 
 
 def test_token_shares_and_equal_shares(tmp_path: Path, corpus: Path) -> None:
-    flags = ["--rule", "baseline", "--exponent", "0.3", "--run-tokens", "1", "--most-epochs", "4"]
-    mix_tokens.main([*flags, "--index", str(corpus / "train.parquet"), "--out", str(tmp_path / "b.json")])
-    assert read(tmp_path / "b.json") == pytest.approx({"bees": 0.5, "cats": 0.3, "dogs": 0.2}, abs=1e-15)
-    mix_uniform.main(["--domains", "b (x)", "a", "--out", str(tmp_path / "u.json")])
-    assert read(tmp_path / "u.json") == {"a": 0.5, "b (x)": 0.5}
+    shares, uniform = tmp_path / "b.json", tmp_path / "u.json"
+    unused = {"exponent": 0.3, "run_tokens": 1, "most_epochs": 4}
+    call(mix_tokens, rule="baseline", index=corpus / "train.parquet", out=shares, **unused)
+    assert read(shares) == pytest.approx({"bees": 0.5, "cats": 0.3, "dogs": 0.2}, abs=1e-15)
+    call(mix_uniform, domains=["b (x)", "a"], out=uniform)
+    assert read(uniform) == {"a": 0.5, "b (x)": 0.5}
 
 
 def test_entropies_become_mixtures(tmp_path: Path) -> None:
     table = {"domain": ["a", "a", "b", "b"], "measure": ["SE", "CE", "SE", "CE"], "nats": [5.0, 3.0, 6.0, 3.0]}
     pl.DataFrame(table).write_csv(tmp_path / "entropy.csv")
+    entropy = functools.partial(call, mix_entropy, entropy=tmp_path / "entropy.csv", out=tmp_path / "m.json")
     for measure, ratio in (("se", np.e), ("ce", 1.0)):
-        flags = ["--entropy", str(tmp_path / "entropy.csv"), "--measure", measure, "--out", str(tmp_path / "m.json")]
-        mix_entropy.main(flags)
+        entropy(measure=measure)
         mixture = read(tmp_path / "m.json")
         assert mixture["b"] / mixture["a"] == pytest.approx(ratio, rel=1e-5)
-    flags[3] = "vne"
-    refused("no row of the measure VNE", mix_entropy.main, flags)
+    refused("no row of the measure VNE", entropy, measure="vne")
 
 
 def made() -> Iterator[dict[str, float]]:
@@ -191,34 +182,31 @@ def test_a_bad_file_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
         ("m.csv", "mixture,domain,proportion\nother,a,1\n", r"m\.csv has no mixture 'mine'"),
     ):
         (tmp_path / name).write_text(text)
-        flags = ["--mixture", str(tmp_path / name), "--name", "mine", "--domains", "a", "b"]
-        flags += ["--out", str(tmp_path / "out.json")]
-        refused(sentence, mix_given.main, flags)
-        assert not (tmp_path / "out.json").exists()
+        out = tmp_path / "out.json"
+        refused(sentence, call, mix_given, mixture=tmp_path / name, name="mine", domains=["a", "b"], out=out)
+        assert not out.exists()
 
 
 def test_own_files_are_completed_and_gathered(tmp_path: Path) -> None:
+    mine, group = tmp_path / "mine.json", tmp_path / "group.parquet"
     (tmp_path / "m.csv").write_text("domain,proportion\nb,0.25\na,0.75\n")
-    flags = ["--name", "mine", "--domains", "a", "b", "c", "--out", str(tmp_path / "mine.json"), "--mixture"]
-    mix_given.main([*flags, str(tmp_path / "m.csv")])
-    assert read(tmp_path / "mine.json") == {"a": 0.75, "b": 0.25, "c": 0.0}
     # a table of several, as it is proposed
     rows = "other,a,1,2.5\nmine,b,0.25,3\nmine,a,0.75,3\n"
     (tmp_path / "several.csv").write_text("mixture,domain,proportion,information\n" + rows)
-    mix_given.main([*flags, str(tmp_path / "several.csv")])
-    assert read(tmp_path / "mine.json") == {"a": 0.75, "b": 0.25, "c": 0.0}
-    out = tmp_path / "group.parquet"
-    gather_mixtures.main(["--mixtures", str(tmp_path / "mine.json"), "--names", "mine", "--out", str(out)])
-    assert pl.read_parquet(out).rows() == [("mine", "a", 0.75), ("mine", "b", 0.25), ("mine", "c", 0.0)]
+    for name in ("m.csv", "several.csv"):
+        call(mix_given, name="mine", domains=["a", "b", "c"], mixture=tmp_path / name, out=mine)
+        assert read(mine) == {"a": 0.75, "b": 0.25, "c": 0.0}
+    call(gather_mixtures, mixtures=mine, names="mine", out=group)
+    assert pl.read_parquet(group).rows() == [("mine", "a", 0.75), ("mine", "b", 0.25), ("mine", "c", 0.0)]
 
 
 def test_the_digest_of_a_mixture_is_looked_up_where_a_training_made_it(tmp_path: Path) -> None:
     given = tmp_path / "mixture.json"
     given.write_text('{"a": 0.25, "b": 0.75}')
     (tmp_path / "run.json").write_text('{"files": {"mixture.json": "0"}}')
-    flags = ["--mixture", str(given), "--domains", "a", "b", "--out", str(tmp_path / "out.json"), "--name"]
-    mix_given.main([*flags, "mine"])
-    refused("is not as it was written", mix_given.main, [*flags, "doremi"])
+    give = functools.partial(call, mix_given, mixture=given, domains=["a", "b"], out=tmp_path / "out.json")
+    give(name="mine")
+    refused("is not as it was written", give, name="doremi")
 
 
 @pytest.fixture
@@ -230,22 +218,20 @@ def index(tmp_path: Path) -> Path:
     return tmp_path / "train.parquet"
 
 
-def test_a_share_of_the_rows_is_rounded_never_none_and_a_domain_without_tokens_refused(index: Path, tmp_path) -> None:
+def test_a_share_of_the_rows_is_rounded_never_none_and_in_tables_of_mixtures(index: Path, tmp_path) -> None:
     assert pool_rows(np.array([64, 5, 0]), 0.25).tolist() == [16, 1, 0]
     assert pool_rows(np.array([64, 5, 0]), 1.0).tolist() == [64, 5, 0]
     assert pool_rows(np.array([64, 5, 0]), 1e-6).tolist() == [1, 1, 0]
     assert pools(index, 1.0) == {"a": 640, "b": 50}
     assert pools(index, 0.25) == {"a": 160, "b": 10}
     # a domain without tokens is refused
-    (tmp_path / "m.json").write_text(json.dumps({"a": 0.5, "c": 0.5}))
-    given = ["--mixtures", str(tmp_path / "m.json"), "--names", "m", "--tokens", str(index)]
-    refused("holds no tokens of 'c'", gather_mixtures.main, [*given, "--out", str(tmp_path / "o")])
-
-
-def test_tables_of_mixtures_carry_the_pools(tmp_path: Path, index: Path) -> None:
-    (tmp_path / "m.json").write_text(json.dumps({"a": 0.75, "b": 0.25}))
-    given = ["--mixtures", str(tmp_path / "m.json"), "--names", "m", "--out", str(tmp_path / "m.parquet")]
-    gather_mixtures.main([*given, "--tokens", str(index), "--pool-share", "0.25"])
-    assert pl.read_parquet(tmp_path / "m.parquet").rows() == [("m", "a", 0.75, 160), ("m", "b", 0.25, 10)]
-    gather_mixtures.main([*given, "--tokens"])
-    assert pl.read_parquet(tmp_path / "m.parquet").columns == ["mixture", "domain", "proportion"]
+    mixture, table = tmp_path / "m.json", tmp_path / "m.parquet"
+    mixture.write_text(json.dumps({"a": 0.5, "c": 0.5}))
+    gather = functools.partial(call, gather_mixtures, mixtures=mixture, names="m", out=table)
+    refused("holds no tokens of 'c'", gather, tokens=index)
+    # tables of mixtures have the pools
+    mixture.write_text(json.dumps({"a": 0.75, "b": 0.25}))
+    gather(tokens=index, pool_share=0.25)
+    assert pl.read_parquet(table).rows() == [("m", "a", 0.75, 160), ("m", "b", 0.25, 10)]
+    gather(tokens=[])
+    assert pl.read_parquet(table).columns == ["mixture", "domain", "proportion"]

@@ -37,29 +37,29 @@ Key = tuple[str | int, ...]
 Faults = Iterator[tuple]
 
 
-def said(*faults: tuple) -> PydanticCustomError:
+def refusal(*faults: tuple) -> PydanticCustomError:
     """What a model refuses by sentences of its own, each with its key below the value."""
     return PydanticCustomError(
-        "said", "{sentences}", {"faults": faults, "sentences": " ".join(text for _, text in faults)}
+        "refusal", "{sentences}", {"faults": faults, "sentences": " ".join(text for _, text in faults)}
     )
 
 
-def words(kind: Any, allowed: str, holds: Callable[[Any], object] = lambda value: True, **bounds: Any) -> Any:
-    """A type with the words on what is allowed, of values for which something holds."""
+def described(kind: Any, allowed: str, holds: Callable[[Any], object] = lambda value: True, **bounds: Any) -> Any:
+    """A type with the words on what it allows; `holds`: a condition that values satisfy."""
 
     def check(value: T) -> T:
         if not holds(value):
-            raise PydanticCustomError("words", "It should be {allowed}", {"allowed": allowed})
+            raise PydanticCustomError("described", "It should be {allowed}", {"allowed": allowed})
         return value
 
     return Annotated[kind, AfterValidator(check), Field(json_schema_extra={"allowed": allowed}, **bounds)]
 
 
-def once(entries: list) -> list:
-    """A list in which nothing is twice."""
-    for place, one in enumerate(entries):
-        if one in entries[:place]:
-            raise said(((), f"{shown(one)} is there twice; take one away."))
+def unique_list(entries: list) -> list:
+    """Refuse a list with an entry twice."""
+    for place, entry in enumerate(entries):
+        if entry in entries[:place]:
+            raise refusal(((), f"{shown(entry)} is there twice; take one away."))
     return entries
 
 
@@ -68,8 +68,8 @@ def kind_of(value: object) -> str:
     return "=object" if isinstance(value, Mapping) else "=array" if isinstance(value, list) else "=scalar"
 
 
-def either(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
-    """A type that is one of several kinds of value, as `by` says: scalar, array or object."""
+def tagged_union(by: Callable[[object], str] = kind_of, **kinds: Any) -> Any:
+    """A type that is one of several kinds of value, which `by` tells apart: scalar, array or object."""
     return Annotated[Union[*(Annotated[kind, Tag(f"={name}")] for name, kind in kinds.items())], Discriminator(by)]
 
 
@@ -90,7 +90,7 @@ Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Text = Annotated[str, Field(min_length=1)]
-Unique = Annotated[list[T], AfterValidator(once), Field(json_schema_extra={"uniqueItems": True})]
+Unique = Annotated[list[T], AfterValidator(unique_list), Field(json_schema_extra={"uniqueItems": True})]
 Some = Annotated[Unique[T], Field(min_length=1)]
 NoneEmpty = Annotated[dict[T, U], Field(min_length=1)]
 
@@ -122,7 +122,7 @@ class Block(BaseModel):
                 found.append(((name,), f"{sentence} other."))
         found = found or [(key.split("/") if isinstance(key, str) else key, text) for key, text in self.faults()]
         if found:
-            raise said(*found)
+            raise refusal(*found)
         return self
 
     def faults(self) -> Faults:
@@ -208,17 +208,17 @@ def checked(model: type[Block], given: Mapping, what: str) -> Block:
 
 def refusals(refused: ValidationError, model: type[Block], given: Mapping) -> list[tuple[Key, str]]:
     """The key and the sentence of each thing that a model refuses of a config."""
-    said, given_values, needed = [], {}, {}
+    found, given_values, needed = [], {}, {}
     for error in refused.errors(include_url=False):
         place, value, kinds = _place(error, model, given)
-        if error["type"] == "said":
-            said += [((*place, *below), sentence) for below, sentence in error["ctx"]["faults"]]
+        if error["type"] == "refusal":
+            found += [((*place, *below), sentence) for below, sentence in error["ctx"]["faults"]]
         elif error["type"] == "missing":
-            said.append((place, "the key is missing."))
+            found.append((place, "the key is missing."))
         elif error["type"] == "extra_forbidden":
             names = list(keys_of(kinds[-2]))
             near = meant(place[-1], names)
-            said.append((place, f"unknown key; {near}{'T' if near else 't'}here are {', '.join(names)}."))
+            found.append((place, f"unknown key; {near}{'T' if near else 't'}here are {', '.join(names)}."))
         else:  # of several kinds each says what it needs
             given_values[place] = value
             needed.setdefault(place, []).append(error)
@@ -227,8 +227,8 @@ def refusals(refused: ValidationError, model: type[Block], given: Mapping) -> li
         expected = " or ".join(dict.fromkeys(map(_expected, errors)))
         near = meant(value, re.findall("'([^']*)'", expected)) if isinstance(value, str) else ""
         hint = next(filter(None, (_hint(error["type"], value) for error in errors)), "")
-        said.append((place, f"{shown(value)} is given; {near}{'I' if near else 'i'}t must {expected}.{hint}"))
-    return list(dict.fromkeys(said))
+        found.append((place, f"{shown(value)} is given; {near}{'I' if near else 'i'}t must {expected}.{hint}"))
+    return list(dict.fromkeys(found))
 
 
 def _place(error: Mapping, model: type[Block], given: Mapping) -> tuple[Key, object, list]:

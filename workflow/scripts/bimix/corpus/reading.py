@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-from bimix.blocks import Block, Count, NoneEmpty, Positive, Share, need, words
+from bimix.blocks import Block, Count, NoneEmpty, Positive, Share, described, need
 
 
 class ReadingKeys(Block):
     """Settings for all corpora that decide the text of their documents."""
 
-    text_field: words(str, "the name of a field of the records", min_length=1) = need(
+    text_field: described(str, "the name of a field of the records", min_length=1) = need(
         "The field of a record that holds the text."
     )
     rejects: Share = need("The share of bad records that may be left out; 0: the first one stops the job.")

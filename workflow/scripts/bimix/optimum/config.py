@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from bimix.blocks import Block, Faults, NoneEmpty, NotNegative, Some, key, words
+from bimix.blocks import Block, Faults, NoneEmpty, NotNegative, Some, described, key
 
 NO_WEIGHT = "all weights are 0: one at least must be above 0."
 LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
@@ -15,17 +15,17 @@ class ObjectiveKeys(Block):
         "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
         default="weighted",
     )
-    weights: words(dict[str, NotNegative], "a block of domains and their numbers") = key(
+    weights: described(dict[str, NotNegative], "a block of domains and their numbers") = key(
         "Of the families, or of loss domains where there are none.", "all alike", default={}
     )
-    families: NoneEmpty[str, words(Some[str], "a list of domains")] = key(
+    families: NoneEmpty[str, described(Some[str], "a list of domains")] = key(
         "Loss domains that count as one; others weigh 0.", "each by itself", default={}
     )
-    reference: words(str, "the name of a mixture") = key(
+    reference: described(str, "the name of a mixture") = key(
         "The mixture that losses are compared with.", "the first of `compare`"
     )
     margin: NotNegative = key("Of `no_worse_than`: how far a loss may be above the reference's, relative.", default=0.0)
-    effect_growth: words(float, f"a number, {LEAST_GROWTH} or more", ge=LEAST_GROWTH) = key(
+    effect_growth: described(float, f"a number, {LEAST_GROWTH} or more", ge=LEAST_GROWTH) = key(
         "Of `no_worse_than`: how many times larger log effects are at the model of the bound.", default=1.0
     )
 

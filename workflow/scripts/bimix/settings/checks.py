@@ -36,13 +36,11 @@ OF_TEXT = (
     (text.check_commands, ""),
     (text.check_schedules, ""),
     (text.check_epochs, "optimum/max_epochs"),
-    (mixtures.check_swarms, "swarm"),
-    (mixtures.check_swarm_runs, "swarm"),
+    (mixtures.check_swarm, "swarm"),
     (mixtures.check_search, "search"),
     (mixtures.check_downstream, "downstream"),
     (mixtures.check_stages, "stages"),
     (mixtures.check_staged, ""),
-    (mixtures.check_swarm_step, "swarm"),
     (mixtures.check_fit, "optimum/step"),
     (mixtures.check_found_before, ""),
     (mixtures.check_sizes, "optimum/models"),
@@ -50,9 +48,7 @@ OF_TEXT = (
 )
 OF_LOSSES = (
     (mixtures.check_tables, ""),  # first: it reads the domains
-    (mixtures.check_first, ""),
-    (mixtures.check_metrics, "observations/metrics"),
-    (mixtures.check_tokens, "optimum/max_epochs"),
+    (mixtures.check_observed, ""),
 )
 # A key at fault where one of the others stands, too, and why.
 APART = (
@@ -76,6 +72,8 @@ def check(
     """
     dropped = dict(dropped_keys(config))
     _, faults = typed(functools.reduce(without, dropped, config))
+    # a block that has lost its dropped keys may lack others: that is no fault of its own
+    faults = [fault for fault in faults if not any(key[: len(fault.key)] == fault.key for key in dropped)]
     faults += [Fault(key, sentence) for key, sentence in dropped.items()]
     if faults:
         return config, {}, faults

@@ -22,25 +22,29 @@ LONGEST = 100  # letters of the models' names together, which become part of pat
 ONE_RUN = "it has one mixture; a law needs the losses of two or more."
 
 
-def check_swarms(scope: Scope) -> Faults:
-    """Mixtures that a list names and that the swarm has too few runs for."""
-    for key, names in scope.lists.items():
+def check_swarm(scope: Scope) -> Faults:
+    """Too few runs for the optimum of a law, an optimum at a step that is not measured, and runs of the
+    swarm among others of its model, which are trained otherwise.
+    """
+    swarm, lists, trained = scope.block.swarm, scope.lists, trained_on(scope)
+    for key, names in lists.items():
         for number, mixture in enumerate(names):
             if lack := scope.mixtures.swarm_lack(mixture):
                 yield (*key, number), lack
-
-
-def check_swarm_runs(scope: Scope) -> Faults:
-    """Runs of the swarm among others of its model, which are trained otherwise."""
-    model, drawn, trained = scope.block.swarm.model, scope.swarm_recipe(), trained_on(scope)
-    plain = drawn and scope.recipe(model)
-    own = ", ".join(sorted(key for key in drawn if drawn[key] != plain.get(key))) if plain else ""
-    for key, names in scope.lists.items() if own else ():
-        places = [number for number, name in enumerate(names) if re.fullmatch(r"swarm_\d+", name)]
-        alone = len(places) == len(names) and key not in (("search", "start"), ("groups", scope.block.optimum.group))
-        for number in places if model in trained.get(key, ()) and not alone else ():
-            sentence = f"runs of the swarm have their own {own} under `swarm/training`, and the other runs those of"
-            yield (*key, number), f"{sentence} {model}: they cannot be compared."
+    recipe = scope.swarm_recipe()
+    if recipe is None:
+        return
+    if swarm.step not in evaluations(recipe):
+        yield "swarm/step", unmeasured("losses of the swarm", recipe, swarm.step)
+    plain = scope.recipe(swarm.model)
+    differs = named(sorted(key for key in recipe if recipe[key] != plain.get(key)))
+    fitted = (("search", "start"), ("groups", scope.block.optimum.group))
+    for key, names in lists.items() if recipe != plain else ():
+        drawn = [number for number, name in enumerate(names) if re.fullmatch(r"swarm_\d+", name)]
+        mixed = len(drawn) < len(names) or key in fitted
+        for number in drawn if mixed and swarm.model in trained.get(key, ()) else ():
+            sentence = f"runs of the swarm have their own {differs} under `swarm/training`, and the other runs those of"
+            yield (*key, number), f"{sentence} {swarm.model}: they cannot be compared."
 
 
 def trained_on(scope: Scope) -> dict[Key, list[str]]:
@@ -59,7 +63,7 @@ def check_search(scope: Scope) -> Faults:
         if is_optimum(name) or name in (*BEST, *search_names(scope.block)):
             yield ("search", "start", number), f"{name!r} is found by runs: a search starts before them."
     law, start, recipe = LAWS[search.law], len(search.start), scope.recipe(optimum.model)
-    if start < (least := law.least_runs(len(block.domains or ())) if law.refuses_few else 2):
+    if start < (least := law.least_runs(len(block.domains)) if law.refuses_few else 2):
         yield "search/start", f"a first round by the law {search.law} needs {least} mixtures at least, not {start}."
     if optimum.models is not None and not law.over_sizes:
         yield "search/law", f"{search.law} is fitted to one size of model, and `optimum` names several."
@@ -176,7 +180,7 @@ def check_reference(scope: Scope) -> Faults:
     """The reference of the optimum must be there before it."""
     key, objective = "optimum/objective", scope.block.optimum.objective
     name, compared = objective.reference, scope.block.compare.mixtures
-    if (objective.kind or "weighted") == "weighted":
+    if objective.kind == "weighted":
         return
     if name is None and is_optimum(compared[0]):
         sentence = f"name one: the first mixture under `compare`, {compared[0]}, is an optimum itself."
@@ -187,12 +191,6 @@ def check_reference(scope: Scope) -> Faults:
 
 
 # What laws are fitted to
-
-
-def check_swarm_step(scope: Scope) -> Faults:
-    recipe, step = scope.swarm_recipe(), scope.block.swarm.step
-    if recipe and step not in evaluations(recipe):
-        yield "swarm/step", unmeasured("losses of the swarm", recipe, step)
 
 
 def check_fit(scope: Scope) -> Faults:
@@ -212,7 +210,7 @@ def check_fit(scope: Scope) -> Faults:
 def check_found_before(scope: Scope) -> Faults:
     """Mixtures of a fitted group that runs find, its own or another's: an optimum or the best run."""
     stages, lists = scope.block.get("stages", {}), scope.lists
-    others = {group_of(name) for names in lists.values() for name in names} & (scope.block.groups or {}).keys()
+    others = {group_of(name) for names in lists.values() for name in names} & scope.block.groups.keys()
     for group in dict.fromkeys([scope.block.optimum.group, *sorted(others)]):
         key = ("compare", "mixtures") if group == "compare" else ("groups", group)
         for number, name in enumerate(lists.get(key, ())):
@@ -259,7 +257,7 @@ def single_laws(scope: Scope) -> list[str]:
 
 def check_sizes(scope: Scope) -> Faults:
     """An optimum for another size than those of the models that the laws are fitted to."""
-    block, optimum, models = scope.block, scope.block.optimum, scope.config.models or {}
+    block, optimum, models = scope.block, scope.block.optimum, scope.config.models
     key, group = ("optimum", "models"), scope.group(optimum.group)
     if (length := len(JOINS.join(optimum.models))) > LONGEST:
         yield key, f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."
@@ -297,34 +295,28 @@ def check_sized_laws(scope: Scope) -> Faults:
 # Losses measured elsewhere
 
 
-def check_first(scope: Scope) -> Faults:
-    first = scope.block.compare.mixtures[0]
+def check_observed(scope: Scope) -> Faults:
+    """A reference that is an optimum, epochs of domains whose tokens are not known, metrics without
+    weights, and metrics with the law bimix, which has losses of training domains.
+    """
+    block, optimum, given = scope.block, scope.block.optimum, scope.block.observations
+    first, objective = block.compare.mixtures[0], optimum.objective
     if is_optimum(first):
         sentence = f"{first!r} is what a law finds now, and a run of that name may have had other proportions: name"
         yield ("compare", "mixtures", 0), f"{sentence} another mixture first, with which all others are compared."
-
-
-def check_metrics(scope: Scope) -> Faults:
-    """Losses and metrics have no common average; the law bimix has losses of training domains."""
-    key, optimum = "observations/metrics", scope.block.optimum
-    objective = optimum.objective
-    if not scope.wanted:
-        return
-    if not (optimum.weights or (objective and (objective.weights is not None or objective.families is not None))):
-        sentence = "losses in nats and metrics in units of their own have no common average: say what the mixture is to"
-        yield key, f"{sentence} be best at, by `weights` under `optimum`, or by `families` of its `objective`."
-    for name in ("optimise", "compare"):
-        for law in getattr(scope.config.laws, name) or ():
-            if not LAWS[law].measured_only:
-                sentence = f"the law {law} (in laws/{name}) has losses of training domains only; name other laws there,"
-                yield key, f"{sentence} such as transfer."
-
-
-def check_tokens(scope: Scope) -> Faults:
-    """Epochs of domains whose tokens are not known."""
-    if not scope.block.observations.tokens:
+    if optimum.max_epochs and not given.tokens:
         sentence = "name a table of domain and tokens as `tokens` under `observations`: it is not known how many there"
         yield "optimum/max_epochs", f"{sentence} are."
+    if not scope.wanted or not given.metrics:
+        return
+    if not (optimum.weights or (objective and (objective.weights or objective.families))):
+        sentence = "losses in nats and metrics in units of their own have no common average: say what the mixture is to"
+        yield "observations/metrics", f"{sentence} be best at, by `weights` under `optimum`, or by `families`."
+    for name in ("optimise", "compare"):
+        for law in getattr(scope.config.laws, name):
+            if not LAWS[law].measured_only:
+                sentence = f"the law {law} (in laws/{name}) has losses of training domains only; name other laws there,"
+                yield "observations/metrics", f"{sentence} such as transfer."
 
 
 def check_tables(scope: Scope) -> Faults:
@@ -358,7 +350,7 @@ def check_tables(scope: Scope) -> Faults:
         if scope.measured is None:
             return
     proposed = [name for name in losses.names("mixture") if is_optimum(name)]
-    if proposed and "all" in (scope.block.groups or {}).values():
+    if proposed and "all" in scope.block.groups.values():
         sentence = f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
         yield "observations/losses", sentence, True
     yield from _fit_faults(scope, losses.table)

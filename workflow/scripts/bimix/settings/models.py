@@ -23,12 +23,12 @@ from bimix.blocks import (
     Text,
     Unique,
     changes,
-    either,
+    described,
     key,
     kind_of,
     need,
-    said,
-    words,
+    refusal,
+    tagged_union,
 )
 from bimix.corpus.reading import ReadingKeys
 from bimix.exports.formats import FORMATS
@@ -52,19 +52,21 @@ OF_OWN = (
 )
 
 
-def a_name(allowed: str, without: str = "(?!)") -> Any:
+def name_type(allowed: str, without: str = "(?!)") -> Any:
     """A kind of name."""
-    return words(str, allowed, lambda name: NAME.fullmatch(name) and not re.fullmatch(without, name))
+    return described(str, allowed, lambda name: NAME.fullmatch(name) and not re.fullmatch(without, name))
 
 
-def of_a_file(name: str) -> str:
+def check_file_name(name: str) -> str:
     """A name that can be a file's, and that Snakemake takes for neither a wildcard nor a folder of paths."""
     fits = name.isprintable() and 0 < len(name.encode("utf-8", "replace")) <= BYTES
     if not fits or NO_FILE.search(name):
         sentence = (
             f"{shown(name)} cannot be a name here, since files are called by it: take a printable name of at most"
         )
-        raise said(((), f"{sentence} {BYTES} bytes that does not begin with - and has no /, {{, }} or <word> in it."))
+        raise refusal(
+            ((), f"{sentence} {BYTES} bytes that does not begin with - and has no /, {{, }} or <word> in it.")
+        )
     return name
 
 
@@ -99,39 +101,41 @@ Several = Annotated[Unique[T], Field(min_length=2)]
 Filled = Annotated[list[T], Field(min_length=1)]
 Two = Annotated[list[T], Field(min_length=2, max_length=2)]
 
-Name = a_name(NAMES)
-OwnName = a_name(OF_OWN, USED)
-Group = a_name("a name, but not compare or swarm", "compare|swarm")
-ObservedGroup = a_name("a name, but not compare", "compare")
-Task = words(str, "the name of a task, but not average, the mean over tasks", lambda name: name != "average")
-Domain = Annotated[words(str, "the name of a domain"), AfterValidator(of_a_file)]
+Name = name_type(NAMES)
+OwnName = name_type(OF_OWN, USED)
+Group = name_type("a name, but not compare or swarm", "compare|swarm")
+ObservedGroup = name_type("a name, but not compare", "compare")
+Task = described(str, "the name of a task, but not average, the mean over tasks", lambda name: name != "average")
+Domain = Annotated[described(str, "the name of a domain"), AfterValidator(check_file_name)]
 Mixture = Annotated[
-    words(str, "the name of a mixture (without @)", lambda name: "@" not in name), AfterValidator(of_a_file)
+    described(str, "the name of a mixture (without @)", lambda name: "@" not in name), AfterValidator(check_file_name)
 ]
 Mixtures = Some[Mixture]
-Names = either(scalar=Literal["all"], array=Mixtures)
-ModelName = words(str, "the name of a model")
-MixtureName = words(str, "the name of a mixture")
-File = words(str, "the path of a file", min_length=1)
-Table = words(
+Names = tagged_union(scalar=Literal["all"], array=Mixtures)
+ModelName = described(str, "the name of a model")
+MixtureName = described(str, "the name of a mixture")
+File = described(str, "the path of a file", min_length=1)
+Table = described(
     str, "the path of a .csv, .tsv or .parquet table", lambda path: path.endswith((".csv", ".tsv", ".parquet"))
 )
-Command = words(Text, "a program and its flags, with fields such as {mixture}")
-Below = words(
+Command = described(Text, "a program and its flags, with fields such as {mixture}")
+Below = described(
     str,
     "a .csv, .tsv or .jsonl file below {folder}/, as each run has its own",
     lambda path: path.startswith("{folder}/") and ".." not in path and path.endswith((".csv", ".tsv", ".jsonl")),
 )
 Law = Literal[tuple(LAWS)]
-Numbers = words(dict[Domain, NotNegative], "a block of domains and their numbers")
-Relatives = words(list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2)
-Strengths = words(Two[Positive], "two numbers above 0, the lesser first", lambda two: two[0] <= two[1])
-Path = words(str, "a path, a glob, an address or @ and the path of a list", min_length=1)
-PathList = words(list[Path], "a list of them", min_length=1)
-Paths = either(scalar=Path, array=PathList)
-DomainPaths = words(dict[Domain, Paths], "a block of domains and their paths", min_length=1)
-TrainPaths = words(dict[Domain, Paths], "a block of domains and their paths", min_length=2)
-Revision = words(Text | None, "a branch, a tag or a commit of the repository, or null for main")
+Numbers = described(dict[Domain, NotNegative], "a block of domains and their numbers")
+Relatives = described(
+    list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2
+)
+Strengths = described(Two[Positive], "two numbers above 0, the lesser first", lambda two: two[0] <= two[1])
+Path = described(str, "a path, a glob, an address or @ and the path of a list", min_length=1)
+PathList = described(list[Path], "a list of them", min_length=1)
+Paths = tagged_union(scalar=Path, array=PathList)
+DomainPaths = described(dict[Domain, Paths], "a block of domains and their paths", min_length=1)
+TrainPaths = described(dict[Domain, Paths], "a block of domains and their paths", min_length=2)
+Revision = described(Text | None, "a branch, a tag or a commit of the repository, or null for main")
 
 
 class Launch(Block):
@@ -196,20 +200,20 @@ class Ladder(Block):
 
 
 class LikeRecipe(changes(RecipeKeys)):
-    like: words(str, "the name of a recipe written out in full") = need(
+    like: described(str, "the name of a recipe written out in full") = need(
         "The recipe whose other settings it takes.", "none"
     )
 
 
 class Changes(changes(RecipeKeys)):
-    recipe: words(str, "the name of a recipe of training") = key("The recipe that these settings change.")
+    recipe: described(str, "the name of a recipe of training") = key("The recipe that these settings change.")
 
 
 class Training(changes(RecipeKeys)):
-    recipe: words(str, "the name of a recipe of training") = need("The recipe that these settings change.")
+    recipe: described(str, "the name of a recipe of training") = need("The recipe that these settings change.")
 
 
-AnyRecipe = either(kind_of_recipe, RecipeKeys=RecipeKeys, LikeRecipe=LikeRecipe)
+AnyRecipe = tagged_union(kind_of_recipe, RecipeKeys=RecipeKeys, LikeRecipe=LikeRecipe)
 
 
 class Temperature(Block):
@@ -238,7 +242,7 @@ Budget = Positive | Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?([eE][+-]?[
 
 
 class CorpusKeys(ReadingKeys):
-    domain_field: words(str | None, "the name of a field of the records or null") = need(
+    domain_field: described(str | None, "the name of a field of the records or null") = need(
         "The field that names a record's domain; `null`: domains have files of their own."
     )
     labels: dict[Domain, str] = need("Names of domains in the records, where they differ.")
@@ -341,13 +345,13 @@ class Drawn(Block):
 class Corpus(changes(CorpusKeys)):
     EITHER = "train, harvest"
     harvest: dict[Domain, Harvest] = key("In the place of `train`: text of installed Python packages (the demo's).")
-    train: either(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
-    validation: either(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
+    train: tagged_union(scalar=Path, array=PathList, object=TrainPaths) = key("Files, of all domains or of each.")
+    validation: tagged_union(kind_of_validation, Drawn=Drawn, scalar=Path, array=PathList, object=DomainPaths) = key(
         "What is held out: files, or a `share` of the documents by their hash.", "a share, by [the ladder](costs.md)"
     )
     validation_only: DomainPaths = key("Domains measured and not trained on; not with `bimix`.", "none")
     cut_characters: Count | None = key("Longer documents are cut at white space; `null`: none is.", "`100000`")
-    held_out_characters: either(scalar=Count, object=dict[str, Count]) = key(
+    held_out_characters: tagged_union(scalar=Count, object=dict[str, Count]) = key(
         "Of longer documents only the end is held out ([data](data.md#what-is-held-out)).",
         "by [the ladder](costs.md), else 20000",
         "a whole number above 0, or a block of domains with one each",
@@ -385,7 +389,7 @@ class Stage(Block):
     mixture: MixtureName = need("Its mixture.")
 
 
-Stages = words(list[Stage], "a list of stages", min_length=2)
+Stages = described(list[Stage], "a list of stages", min_length=2)
 
 
 class Swarm(Block):
@@ -476,7 +480,7 @@ class Observed(AnyDataset):
     compare: Compare = need("Mixtures that are compared with the first of them.")
 
 
-AnyKind = either(kind_of_dataset, Observed=Observed, Dataset=Dataset)
+AnyKind = tagged_union(kind_of_dataset, Observed=Observed, Dataset=Dataset)
 
 
 class Config(Block):

@@ -82,7 +82,7 @@ def check_published(scope: Scope) -> Faults:
         return
     if header[:1] != ["domain"] or len(header) < 2:
         yield "published", f"the table {table} must have a column domain and one a mixture."
-    elif strange := [row[0] for row in rows if row[0] not in (scope.block.domains or [row[0]])]:
+    elif strange := [row[0] for row in rows if row[0] not in scope.block.domains]:
         yield "published", f"the table {table} has a domain {shown(strange[0])}, which `domains` has not."
 
 
@@ -177,13 +177,13 @@ def check_epochs(scope: Scope) -> Faults:
 
 def check_trainings(scope: Scope) -> Faults:
     """Rows that processes cannot share, also of a swarm and of a reweighting that set their own."""
-    models = scope.config.models or {}
+    models = scope.config.models
     for key, recipe in scope.recipes():
         name = key[1] if key[0] == "training" else getattr(scope.block, key[0]).model
         rows, launch = recipe["batch_rows"], models[name].launch if name in models else None
         said = key[0] != "training" and rows == scope.recipe(name)["batch_rows"]
         if launch and not said:
-            processes = max(launch.gpus or 0, 1) * (launch.nodes or 1)
+            processes = max(launch.gpus, 1) * launch.nodes
             if rows < processes:
                 sentence = f"{rows} rows cannot be shared by the {processes} processes of {name} (gpus times nodes);"
                 yield (*key, "batch_rows"), f"{sentence} each needs one at least."
@@ -196,7 +196,7 @@ def check_commands(scope: Scope) -> Faults:
     for stage in OF_OUR_OWN:
         if (own := getattr(block, stage)) and (model := own.model) in commands:
             yield (stage, "model"), f"{model} is trained by a command; name a model with a `shape`."
-    trained = [name for name in block.training or () if name in commands]
+    trained = [name for name in block.training if name in commands]
     if trained and block.simulate_epochs:
         yield "simulate_epochs", f"{trained[0]} is trained by a command, which reads all text there is: take it away."
     for name in block.seeds or ():
