@@ -7,11 +7,12 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
+from tokenised import call
 
 import mix_tokens
 import mix_wanted
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import kin, temperature, unimax, wanted, wanted_domains
+from bimix.mixtures.by_hand import kin, mix_by_epochs, temperature, unimax, wanted_domains
 from bimix.mixtures.names import has_wanted, wanted_names
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import hand_reference, hand_weights
@@ -32,27 +33,27 @@ CONFIG = {
 
 
 def test_wanted_domains_are_read_so_often_and_the_rest_keeps_its_shares() -> None:
-    shares = wanted(TOKENS, 1000, OWN, 4, TOKENS)
+    shares = mix_by_epochs(TOKENS, 1000, OWN, 4, TOKENS)
     assert shares == pytest.approx([0.04, 0.08, 0.88 * 300 / 970, 0.88 * 670 / 970])
-    assert wanted(TOKENS, 1000, OWN, 4, np.ones(4))[2:] == pytest.approx([0.44, 0.44])
+    assert mix_by_epochs(TOKENS, 1000, OWN, 4, np.ones(4))[2:] == pytest.approx([0.44, 0.44])
     # the others are read no more often than the wanted ones where that is possible
-    shares = wanted(TOKENS, 1800, OWN, 2, np.ones(4))
+    shares = mix_by_epochs(TOKENS, 1800, OWN, 2, np.ones(4))
     assert shares == pytest.approx([20 / 1800, 40 / 1800, 600 / 1800, 1140 / 1800])
     # the run is longer than two epochs of all: the rest reads what is left
-    assert wanted(TOKENS, 4000, OWN, 2, np.ones(4))[2:] == pytest.approx([0.4925, 0.4925])
+    assert mix_by_epochs(TOKENS, 4000, OWN, 2, np.ones(4))[2:] == pytest.approx([0.4925, 0.4925])
     # wanted domains have four fifths of a run at most
-    shares = wanted(TOKENS, 100, OWN, 16, TOKENS)
+    shares = mix_by_epochs(TOKENS, 100, OWN, 16, TOKENS)
     assert shares[:2] == pytest.approx([0.4, 0.4]) and shares.sum() == pytest.approx(1)
     # 6 epochs of 10 tokens are 60 of 100: what the small domain cannot take the large one has
-    assert wanted(TOKENS, 100, OWN[[0, 2, 1, 3]], 6, TOKENS)[[0, 2]] == pytest.approx([0.4, 0.4])
-    assert wanted(TOKENS, 100, OWN[[0, 2, 1, 3]], 3, TOKENS)[[0, 2]] == pytest.approx([0.3, 0.5])
+    assert mix_by_epochs(TOKENS, 100, OWN[[0, 2, 1, 3]], 6, TOKENS)[[0, 2]] == pytest.approx([0.4, 0.4])
+    assert mix_by_epochs(TOKENS, 100, OWN[[0, 2, 1, 3]], 3, TOKENS)[[0, 2]] == pytest.approx([0.3, 0.5])
     # a cut domain keeps its lower bound, and what an upper one takes from it goes to the other
     lower, upper = np.array([0.5, 0, 0, 0]), np.array([1, 0.25, 1, 1])
-    assert wanted(TOKENS, 100, OWN, 16, TOKENS, lower)[:2] == pytest.approx([0.5, 0.3])
-    assert wanted(TOKENS, 100, OWN, 16, TOKENS, upper=upper)[:2] == pytest.approx([0.55, 0.25])
+    assert mix_by_epochs(TOKENS, 100, OWN, 16, TOKENS, lower)[:2] == pytest.approx([0.5, 0.3])
+    assert mix_by_epochs(TOKENS, 100, OWN, 16, TOKENS, upper=upper)[:2] == pytest.approx([0.55, 0.25])
     # the least of the others is a part of their fifth, unless it is more
     for least, both in ((0.1, 0.8), (0.2, 0.8), (0.5, 0.5)):
-        shares = wanted(TOKENS, 100, OWN, 16, TOKENS, np.array([0, 0, 0, least]))
+        shares = mix_by_epochs(TOKENS, 100, OWN, 16, TOKENS, np.array([0, 0, 0, least]))
         assert shares[:2] == pytest.approx([both / 2] * 2) and shares[3] >= least - 1e-9
 
 
@@ -62,18 +63,18 @@ def test_wanted_domains_that_are_cut_share_alike_within_the_bounds() -> None:
     for _ in range(20):
         tokens = draw.exponential(1.0, 6) ** 3
         caps = 2 * tokens / tokens[own].sum()  # 8 epochs of the wanted domains are twice the run
-        shares = wanted(tokens, 4 * tokens[own].sum(), own, 8, tokens)
+        shares = mix_by_epochs(tokens, 4 * tokens[own].sum(), own, 8, tokens)
         cut = own & (shares < caps - 1e-9)
         assert shares[own].sum() == pytest.approx(0.8)
         assert np.ptp(shares[cut]) < 1e-9 and (shares[own] >= np.minimum(caps[own], 0.2) - 1e-9).all()
     # bounds hold for the wanted and for the rest
     lower, upper = np.array([0, 0, 0.5, 0]), np.array([0.02, 1, 1, 0.25])
-    shares = wanted(TOKENS, 1000, OWN, 4, TOKENS, lower, upper)
+    shares = mix_by_epochs(TOKENS, 1000, OWN, 4, TOKENS, lower, upper)
     assert shares == pytest.approx([0.02, 0.08, 0.65, 0.25])
     # the others cannot take the rest, so that the wanted domains are read more often
-    assert wanted(TOKENS, 1000, OWN, 4, TOKENS, upper=np.array([1, 1, 0.3, 0.3]))[:2].sum() == pytest.approx(0.4)
+    assert mix_by_epochs(TOKENS, 1000, OWN, 4, TOKENS, upper=np.array([1, 1, 0.3, 0.3]))[:2].sum() == pytest.approx(0.4)
     with pytest.raises(InputError, match="reads the wanted domains 4 times within the bounds"):
-        wanted(TOKENS, 1000, OWN, 4, TOKENS, upper=np.full(4, 0.2))
+        mix_by_epochs(TOKENS, 1000, OWN, 4, TOKENS, upper=np.full(4, 0.2))
 
 
 def test_kin_have_more_by_their_text_and_the_rest_is_in_the_shares_of_a_reference() -> None:
@@ -121,25 +122,21 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
     nats = [("a", "a", 3.0), ("a", "b", 3.5), ("a", "c", 3.5 + 0.5 * np.log(3))]
     rows = nats + [(name, under, 4.0) for name in "bc" for under in "abc"]
     pl.DataFrame(rows, ["domain", "under", "nats"], orient="row").write_csv(kin_file)
-    common = ["--tokens", str(index), "--run-tokens", "1000", "--weights", '{"a": 1}']
 
-    def made(name: str, *more: str) -> dict:
+    def made(name: str, weights: str = '{"a": 1}', **more: object) -> list[float]:
         out = tmp_path / "out.json"
-        mix_wanted.main([*common, "--name", name, *more, "--out", str(out)])
-        return json.loads(out.read_text())
+        call(mix_wanted, tokens=index, run_tokens=1000, weights=weights, name=name, out=out, **more)
+        return [json.loads(out.read_text())[domain] for domain in "abc"]
 
-    assert made("wanted_8", "--reference", str(reference)) == pytest.approx({"a": 0.4, "b": 0.15, "c": 0.45})
+    assert made("wanted_8", reference=reference) == pytest.approx([0.4, 0.15, 0.45])
     # a rule of the workflow gives an empty --reference where none is read
-    assert made("wanted_8_uniform", "--reference") == pytest.approx({"a": 0.4, "b": 0.3, "c": 0.3})
-    assert made("wanted_8_kin", "--cross-entropy", str(kin_file)) == pytest.approx({"a": 0.4, "b": 0.45, "c": 0.15})
-    assert made("wanted_8_uniform", "--max-epochs", "2") == pytest.approx({"a": 0.1, "b": 0.45, "c": 0.45})
-    for name, more, sentence in (
-        ("wanted_8_kin", [], "needs --cross-entropy"),
-        ("wanted_8", [], "needs --reference"),
-        ("wanted_0", [], "wanted_{epochs}"),
-        ("wanted_8_uniform", ["--weights", '{"a": 1, "b": 1, "c": 1}'], "has no meaning"),
-    ):
-        refused(sentence, made, name, *more)
+    assert made("wanted_8_uniform", reference=[]) == pytest.approx([0.4, 0.3, 0.3])
+    assert made("wanted_8_kin", cross_entropy=kin_file) == pytest.approx([0.4, 0.45, 0.15])
+    assert made("wanted_8_uniform", max_epochs=2) == pytest.approx([0.1, 0.45, 0.45])
+    refused("needs --cross-entropy", made, "wanted_8_kin")
+    refused("needs --reference", made, "wanted_8")
+    refused("wanted_{epochs}", made, "wanted_0")
+    refused("has no meaning", made, "wanted_8_uniform", '{"a": 1, "b": 1, "c": 1}')
 
 
 def test_names_are_known_where_the_objective_wants_domains() -> None:
@@ -179,10 +176,8 @@ def test_unimax_gives_what_small_domains_cannot_take_to_the_others() -> None:
 
 
 def test_the_scripts_write_mixtures(tmp_path) -> None:
-    index = tmp_path / "train.parquet"
+    index, out = tmp_path / "train.parquet", tmp_path / "m.json"
     pl.DataFrame({"domain": ["b", "a", "b"], "tokens": [30, 10, 60]}).write_parquet(index)
-    common = ["--index", str(index), "--exponent", "0.5", "--run-tokens", "50", "--most-epochs", "2"]
     for rule, expected in (("temperature", {"a": 0.25, "b": 0.75}), ("unimax", {"a": 0.4, "b": 0.6})):
-        out = tmp_path / f"{rule}.json"
-        mix_tokens.main([*common, "--rule", rule, "--out", str(out)])
+        call(mix_tokens, rule=rule, index=index, exponent=0.5, run_tokens=50, most_epochs=2, out=out)
         assert json.loads(out.read_text()) == pytest.approx(expected, abs=1e-9)

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from refusals import refused
+from tokenised import call
 
 import sample_mixtures
 from bimix.errors import InputError
@@ -20,6 +21,13 @@ SHARES = np.array([0.5, 0.3, 0.1, 0.08, 0.02])
 LOOSE = np.array([0.3, 0.25, 0.2, 0.15, 0.1])  # 15 times each is above 1: nothing is thrown away
 
 
+def sampled(tmp_path, shares, runs, **flags):
+    (tmp_path / "baseline.json").write_text(json.dumps(shares))
+    names, out = [f"swarm_{number:04d}" for number in range(1, runs + 1)], tmp_path / "swarm.parquet"
+    call(sample_mixtures, baseline=tmp_path / "baseline.json", names=names, seed=0, out=out, **flags)
+    return pl.read_parquet(out)
+
+
 def test_draws_have_the_moments_of_their_dirichlets():
     drawn = draws.simulated(LOOSE, 150_000, 0)
     centre = draws.prior(LOOSE)
@@ -32,10 +40,9 @@ def test_draws_have_the_moments_of_their_dirichlets():
 
 
 def test_strengths_that_are_no_range_are_refused(tmp_path):
-    (tmp_path / "shares.json").write_text(json.dumps({"a": 0.5, "b": 0.5}))
-    flags = ["--baseline", str(tmp_path / "shares.json"), "--names", "one", "two", "--seed", "1", "--out", "o.parquet"]
-    for given in (["5", "0.1"], ["0", "1"]):
-        refused("--strengths is .* the least and the greatest", sample_mixtures.main, [*flags, "--strengths", *given])
+    shares = {"a": 0.5, "b": 0.5}
+    for given in ([5, 0.1], [0, 1]):
+        refused("--strengths is .* the least and the greatest", sampled, tmp_path, shares, 2, strengths=given)
 
 
 def test_a_mixture_depends_on_seed_and_number_alone_as_simulated_ones_do():
@@ -55,14 +62,6 @@ def test_a_mixture_depends_on_seed_and_number_alone_as_simulated_ones_do():
     assert np.allclose(draws.mixture(1000 * SHARES, 7, 2), first[1]), "counts of tokens are as good as shares"
     assert not np.allclose(draws.mixture(SHARES, 8, 2), first[1])
     assert not np.allclose(first[0], first[1])
-
-
-def sampled(tmp_path, shares, runs, seed=0):
-    (tmp_path / "baseline.json").write_text(json.dumps(shares))
-    names = [f"swarm_{number:04d}" for number in range(1, runs + 1)]
-    flags = ["--baseline", str(tmp_path / "baseline.json"), "--names", *names, "--seed", str(seed)]
-    sample_mixtures.main([*flags, "--out", str(tmp_path / "swarm.parquet")])
-    return pl.read_parquet(tmp_path / "swarm.parquet")
 
 
 def test_more_runs_keep_the_first_and_a_domain_that_never_occurs_is_refused(tmp_path):

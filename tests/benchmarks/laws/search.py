@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bimix.laws.table import LAWS
-from bimix.mixtures.by_hand import within
+from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.optimum.objective import target_weights
 from bimix.optimum.optimum import mean_seen
 
@@ -34,7 +34,7 @@ def searched(objective: Callable, centre: np.ndarray, lower: np.ndarray, upper: 
     drawn = np.concatenate(
         [draw.dirichlet(np.ones(m), DRAWN // 2), draw.dirichlet(NEAR * np.maximum(centre, 1e-3), DRAWN // 2)]
     )
-    starts = within(np.maximum([centre, *drawn] - lower, 0.0), lower, upper)
+    starts = fit_into_bounds(np.maximum([centre, *drawn] - lower, 0.0), lower, upper)
     order = np.argsort([objective(one)[0] for one in starts[1:]], kind="stable")[: DESCENTS - 1]
     ends = [descent(objective, start, lower, upper) for start in (starts[0], *starts[1:][order])]
     return min(ends, key=lambda r: objective(r)[0])
@@ -57,5 +57,9 @@ def descent(objective: Callable, start: np.ndarray, lower: np.ndarray, upper: np
         constraints={"type": "eq", "fun": lambda r: r.sum() - 1, "jac": np.ones_like},
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    end = within(np.maximum(found.x - lower, 0.0)[None], lower, upper)[0] if np.isfinite(found.x).all() else start
+    end = (
+        fit_into_bounds(np.maximum(found.x - lower, 0.0)[None], lower, upper)[0]
+        if np.isfinite(found.x).all()
+        else start
+    )
     return end if objective(end)[0] <= objective(start)[0] else start

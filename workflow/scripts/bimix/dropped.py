@@ -6,6 +6,12 @@ None comes back: tests/test_house.py has every row of these tables.
 
 from collections.abc import Iterator, Mapping, Sequence
 
+RIVALS = ("gaussian_process", "mariner", "scheffe")
+RIVAL = "a rival of the board of laws alone; take transfer, exponential, olmix or regmix"
+FORMATS = ("levanter", "maxtext-json", "megatron-bridge")
+FORMAT = "export `csv`, and name its shares in the stack's own configuration"
+LOSSES = 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
+
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
     "corpus/ask_versions": "name files far away by addresses that cannot change, or give a changed file another name",
@@ -44,56 +50,29 @@ KEYS: dict[str, str] = {
     "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",
     "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
     "design": "`bimix first` names the first runs, and a block `search` runs further ones",
-    "laws/compare=gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "laws/compare=mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "laws/compare=scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "laws/optimise=gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "laws/optimise=mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "laws/optimise=scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "models/*/format=levanter": "export `csv`, and name its shares in the stack's own configuration",
-    "models/*/format=maxtext-json": "export `csv`, and name its shares in the stack's own configuration",
-    "models/*/format=megatron-bridge": "export `csv`, and name its shares in the stack's own configuration",
     "models/*/format=megatron-splits": "take `megatron-file`, for --data-args-path",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
     "models/*/launch/shard": "leave it out; train a model above 5e9 parameters by your own `command`",
-    "models/*/losses/file": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
-    "models/*/losses/lines": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
-    "models/*/losses/loss": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
-    "models/*/losses/pattern": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
-    "models/*/losses/step": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
-    "models/*/losses/table": (
-        'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON lines of step, domain and loss'
-    ),
     "training/*/decay_share": "leave it out: it was of the schedule `wsds`",
     "training/*/horizons": "leave it out, and train one run for each length",
     "training/*/optimizer": "leave it out: the optimizer is AdamW",
     "training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
 }
+KEYS |= {f"laws/{key}={law}": RIVAL for key in ("compare", "optimise") for law in RIVALS}
+KEYS |= {f"models/*/format={name}": FORMAT for name in FORMATS}
+KEYS |= {f"models/*/losses/{name}": LOSSES for name in ("file", "lines", "loss", "pattern", "step", "table")}
+
 # {"--flag" or "--flag value": sentence}, of all scripts
 FLAGS: dict[str, str] = {
     "--allow-unmeasured": "take it away: a name that may be misspelt is a remark",
-    "--format levanter": "export `csv`, and name its shares in the stack's own configuration",
-    "--format maxtext-json": "export `csv`, and name its shares in the stack's own configuration",
-    "--format megatron-bridge": "export `csv`, and name its shares in the stack's own configuration",
     "--format megatron-splits": "take `megatron-file`, for --data-args-path",
     "--harm": "add a run of a mixture that reads the domain more often, with its text in the column `pool`",
-    "--law gaussian_process": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "--law mariner": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
-    "--law scheffe": "a rival of the board of laws alone; take transfer, exponential, olmix or regmix",
     "--stage": "a law reads one mixture of each run; `mix_stages.py` puts an optimum into stages as it is",
 }
+FLAGS |= {f"--format {name}": FORMAT for name in FORMATS} | {f"--law {law}": RIVAL for law in RIVALS}
+
 # {word after `bimix`: sentence}
 COMMANDS: dict[str, str] = {
     "allocate": (

@@ -33,11 +33,11 @@ def unimax(tokens: np.ndarray, run_tokens: float, most_epochs: float) -> np.ndar
     """
     tokens = np.asarray(tokens, dtype=float)
     most_epochs = max(most_epochs, run_tokens / tokens.sum())
-    read = equal(np.zeros(len(tokens)), most_epochs * tokens, run_tokens)
+    read = share_equally(np.zeros(len(tokens)), most_epochs * tokens, run_tokens)
     return read / read.sum()
 
 
-def equal(lower: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
+def share_equally(lower: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
     """Amounts (m,) within bounds that are as equal as possible and sum to `total`, or to the
     nearest sum that the bounds allow: one level for all, clipped to the bounds.
     """
@@ -58,7 +58,7 @@ def wanted_domains(weights: Mapping[str, float], domains: Sequence[str], losses:
     return np.array([float(by_domain.get(name, 0.0)) > above for name in domains], dtype=bool)
 
 
-def wanted(
+def mix_by_epochs(
     tokens: np.ndarray,
     run_tokens: float,
     own: np.ndarray,
@@ -82,7 +82,7 @@ def wanted(
     most = min(MOST_WANTED, 1 - lower[~own].sum()) if (~own).any() else 1.0
     share = np.clip(often, lower, upper)
     if share[own].sum() > most:
-        share[own] = equal(lower[own], share[own], most)
+        share[own] = share_equally(lower[own], share[own], most)
     if not own.any() or not np.asarray(rest, dtype=float)[~own].sum() > 0:
         raise InputError("a rule by hand needs a wanted domain, and another one with a share above 0.")
     low, high = np.where(own, share, lower), np.where(own, share, np.clip(often, lower, upper))
@@ -95,7 +95,7 @@ def wanted(
             f"no mixture reads the wanted domains {epochs:g} times within the bounds, which sum to {lower.sum():.4g} and"
             f" {upper.sum():.4g}: widen them, or allow more epochs (max_epochs)."
         )
-    return within(np.where(own, share, np.asarray(rest, dtype=float))[None], low, high)[0]
+    return fit_into_bounds(np.where(own, share, np.asarray(rest, dtype=float))[None], low, high)[0]
 
 
 def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float = SOFTNESS) -> np.ndarray:
@@ -110,15 +110,15 @@ def kin(cross_entropies: np.ndarray, own: np.ndarray, softness: float = SOFTNESS
     return np.exp(-(cross_entropies - base[:, None]) / softness).mean(axis=0)
 
 
-def within(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def fit_into_bounds(shares: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     """Mixtures (n, m) within bounds: lower + min(scale x share, upper - lower), summing to 1."""
-    shares, room, left = np.maximum(shares, 1e-12), upper - lower, 1 - lower.sum()
+    shares, slack, rest = np.maximum(shares, 1e-12), upper - lower, 1 - lower.sum()
     low, high = np.full((len(shares), 1), -20.0), np.full((len(shares), 1), 20.0)
     for _ in range(HALVINGS):
         scale = 0.5 * (low + high)
-        short = np.minimum(10**scale * shares, room).sum(axis=1, keepdims=True) < left
+        short = np.minimum(10**scale * shares, slack).sum(axis=1, keepdims=True) < rest
         low, high = np.where(short, scale, low), np.where(short, high, scale)
-    filled = np.minimum(10**high * shares, room)
+    filled = np.minimum(10**high * shares, slack)
     # Rounding: an excess over 1 is taken from domains that are above their lower bounds.
     total = filled.sum(axis=1, keepdims=True)
-    return lower + filled * np.divide(left, total, out=np.ones_like(total), where=total > 0)
+    return lower + filled * np.divide(rest, total, out=np.ones_like(total), where=total > 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from bimix.errors import InputError, finite
-from bimix.mixtures.by_hand import wanted, wanted_domains, within
+from bimix.mixtures.by_hand import fit_into_bounds, mix_by_epochs, wanted_domains
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.prior import kin_weights
 from bimix.optimum.bounds import feasible_bounds
@@ -121,7 +121,7 @@ class Wanted:
         found = {}
         for name, one in plain.items():
             shares = one / one.sum()
-            held = within(np.maximum(shares - low, 0.0)[None], low, high)[0]
+            held = fit_into_bounds(np.maximum(shares - low, 0.0)[None], low, high)[0]
             found[name if np.abs(held - shares).max() < CAPPED else f"{name}_within_bounds"] = held
         return found | (self.mixtures(allowed(epochs, most)) if self.ruled else {})
 
@@ -130,7 +130,7 @@ class Wanted:
         return shares[:, self.own].sum(axis=1) * self.run_tokens / self.tokens[self.own].sum()
 
     def _mixed(self, epochs: float, rest: np.ndarray) -> np.ndarray:
-        return wanted(self.tokens, self.run_tokens, self.own, epochs, rest, *self.bounds)
+        return mix_by_epochs(self.tokens, self.run_tokens, self.own, epochs, rest, *self.bounds)
 
     def _rest(self, rule: str) -> np.ndarray:
         if rule != "kin":

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import within
+from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.search.posterior import squares
 
 NAMED = re.compile(r"first_(\d+)")
@@ -60,7 +60,7 @@ def draws(centre: np.ndarray, lower: np.ndarray, upper: np.ndarray, seed: int) -
     m, draw = len(centre), np.random.default_rng(seed)
     concentration = m * (np.maximum(centre, 1e-3) + 1 / m) / 2
     parts = [draw.dirichlet(strength * concentration, DRAWN // len(STRENGTHS)) for strength in STRENGTHS]
-    drawn = within(np.concatenate(parts), lower, upper)
+    drawn = fit_into_bounds(np.concatenate(parts), lower, upper)
     return drawn[central(drawn)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from bimix.errors import InputError
-from bimix.mixtures.by_hand import within
+from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
@@ -154,7 +154,7 @@ class Search(Posterior):
         ]
         anywhere = draw.dirichlet(np.full(m, 0.5), DRAWN // 4)
         drawn = np.concatenate([parts, (1 - length) * some + length * steps, *around, anywhere])
-        return within(drawn, self.lower, self.upper)
+        return fit_into_bounds(drawn, self.lower, self.upper)
 
     def _descent(self, voice, start, taken) -> np.ndarray | None:
         """Where SLSQP ends from a start, outside the balls around the runs; None if no better."""
@@ -179,7 +179,7 @@ class Search(Posterior):
         )
         if not np.isfinite(found.x).all():
             return None
-        end = within(np.clip(found.x, self.lower, self.upper)[None] - self.lower, self.lower, self.upper)[0]
+        end = fit_into_bounds(np.clip(found.x, self.lower, self.upper)[None] - self.lower, self.lower, self.upper)[0]
         # A missed bound on losses is a penalty, and SLSQP may end beyond it: the last that holds.
         line = start + np.linspace(0, 1, 257)[:, None] * (end - start)
         held = np.flatnonzero((self.goal.excess(line) <= HELD).all(axis=-1))

@@ -174,10 +174,10 @@ def settings(choice: Choice, of_larger: bool, recipe: str, kind: str) -> dict[st
 def launch(kind: str, threads: int, batch_rows: int) -> dict[str, object]:
     """How a rung is started: each run on one GPU, or one core."""
     if kind == "gpu":
-        own = {"gpus": 1, "threads": threads, "micro_batch": "auto", "loss_chunk": "all", "compile": "yes"}
+        device = {"gpus": 1, "threads": threads, "micro_batch": "auto", "loss_chunk": "all", "compile": "yes"}
     else:
-        own = {"gpus": 0, "threads": 1, "micro_batch": min(batch_rows, 8), "loss_chunk": 128, "compile": "no"}
-    return {"nodes": 1} | own
+        device = {"gpus": 0, "threads": 1, "micro_batch": min(batch_rows, 8), "loss_chunk": 128, "compile": "no"}
+    return {"nodes": 1} | device
 
 
 def device_flops(
@@ -201,8 +201,8 @@ def text_bytes(config: dict, dataset: str) -> Sizes:
     train, unknown = corpus.get("train", []), corpus["shard_megabytes"] * 10**6
     by_domain = train if isinstance(train, dict) else {"": train}
     return {
-        domain: sum(_size(one, unknown) for one in ([own] if isinstance(own, str) else own))
-        for domain, own in by_domain.items()
+        domain: sum(_size(pattern, unknown) for pattern in ([patterns] if isinstance(patterns, str) else patterns))
+        for domain, patterns in by_domain.items()
     }
 
 

@@ -37,7 +37,7 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
             raise
         sentence = f"{error.filename} cannot be written ({error.strerror}), and results belong there: ask its owner to"
         raise InputError(f"{sentence} allow it, or work in a folder of your own (--directory).") from None
-    own = {"host": socket.gethostname(), "process": os.getpid(), "folder": os.getcwd()}
+    caller = {"host": socket.gethostname(), "process": os.getpid(), "folder": os.getcwd()}
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -50,11 +50,11 @@ def hold(dataset: str) -> tuple[TextIO | None, str | None]:
         handle.close()
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             return None, f"{path} cannot be locked ({error.strerror}): let no other call work in {folder} meanwhile."
-        if all(holder.get(name) == own[name] for name in ("host", "folder")):
+        if all(holder.get(name) == caller[name] for name in ("host", "folder")):
             return None, None
         sentence = f"{folder} is held by another call of Snakemake ({where}): two at once would delete each other's"
         raise InputError(f"{sentence} files. Wait for it or stop it.") from None
     handle.truncate(0)
-    handle.write(json.dumps(own | {"since": time.strftime("%Y-%m-%d %H:%M:%S %z")}) + "\n")
+    handle.write(json.dumps(caller | {"since": time.strftime("%Y-%m-%d %H:%M:%S %z")}) + "\n")
     handle.flush()
     return handle, None

@@ -84,12 +84,13 @@ def no_curve(what: str, measured: list[int], laws: str) -> str:
 
 
 def check_downstream(scope: Scope) -> Faults:
-    own = scope.block.downstream
-    recipe = scope.recipe(own.model)
-    every = f"one every {recipe['evaluate_every']} steps up to {recipe['steps']}" if recipe else ""
-    for number, step in enumerate(own.steps) if recipe else ():
+    """Steps whose weights are to answer, and at which a run is not evaluated."""
+    model = scope.block.downstream.model
+    recipe = scope.recipe(model)
+    for number, step in enumerate(scope.block.downstream.steps) if recipe else ():
         if step not in evaluations(recipe):
-            yield ("downstream", "steps", number), f"{step} is no evaluation of {own.model}, which has {every}."
+            every = f"one every {recipe['evaluate_every']} steps up to {recipe['steps']}"
+            yield ("downstream", "steps", number), f"{step} is no evaluation of {model}, which has {every}."
 
 
 # Mixtures in stages
@@ -156,14 +157,14 @@ def staged_names(scope: Scope) -> set[str]:
     """Mixtures with stages, of the config and of the user's files, whose faults are reported where
     they are read.
     """
-    found, files = set(scope.block.stages or ()), scope.block.mixture_files or {}
+    staged, files = set(scope.block.stages or ()), scope.block.mixture_files or {}
     if files:  # these bring polars, a quarter of a second of each call of Snakemake
         from bimix.mixtures.mixture import is_staged
         from bimix.tables import read_json
     for name, path in files.items():
         with contextlib.suppress(InputError):
-            found |= {name} if is_staged(read_json(path)) else set()
-    return found
+            staged |= {name} if is_staged(read_json(path)) else set()
+    return staged
 
 
 # What a mixture is best at
@@ -261,7 +262,7 @@ def check_sizes(scope: Scope) -> Faults:
     key, group = ("optimum", "models"), scope.group(optimum.group)
     if (length := len(JOINS.join(optimum.models))) > LONGEST:
         yield key, f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."
-    shapes = [models[one].shape or models[one].parameters if one in models else None for one in optimum.models]
+    shapes = [models[name].shape or models[name].parameters if name in models else None for name in optimum.models]
     for number, shape in enumerate(shapes):
         if shape is not None and shape in shapes[:number]:
             other = optimum.models[shapes.index(shape)]
@@ -358,8 +359,8 @@ def check_tables(scope: Scope) -> Faults:
 
 def _fit_faults(scope: Scope, losses: object) -> Faults:
     """Faults of the fitted runs; a law over sizes reads their ends, and so no steps."""
-    own, names = scope.block.groups.get(scope.block.optimum.group), scope.measured
-    fitted = [name for name in names if (not is_optimum(name) if own == "all" else name in (own or ()))]
+    group, names = scope.block.groups.get(scope.block.optimum.group, []), scope.measured
+    fitted = [name for name in names if (not is_optimum(name) if group == "all" else name in group)]
     if not losses["step"].dtype.is_integer():
         return
     rows = losses.filter(losses["mixture"].cast(str).is_in(fitted))
@@ -370,5 +371,5 @@ def _fit_faults(scope: Scope, losses: object) -> Faults:
             yield "optimum/group", f"{sentence} one: name transfer alone there, or the runs of one model here."
     elif measured:
         yield from step_faults(scope, measured)
-    if own == "all" or set(own or ["-"]) <= set(names):
+    if group == "all" or (group and set(group) <= set(names)):
         yield from run_faults(scope, len(fitted), len(scope.trained))

@@ -106,16 +106,16 @@ def blocks_in(schema: dict) -> Iterator[tuple[str, str, dict]]:
 
 def written_default(schema: dict, key: str, default: object, is_block: bool) -> str:
     """The default of a key as the page shows it."""
-    own = schema["properties"][key]
+    field = schema["properties"][key]
     if default is not None and not is_block:
         return f"`{written(default)}`"
-    if "unset" in own:
-        return own["unset"]
+    if "unset" in field:
+        return field["unset"]
     if is_block:
         return ""
-    if own.get("default") is not None:
-        return f"`{written(own['default'])}`"
-    if any(kind.get("type") == "null" for kind in branches(own)):
+    if field.get("default") is not None:
+        return f"`{written(field['default'])}`"
+    if any(kind.get("type") == "null" for kind in branches(field)):
         return "`null`"
     return "must be set" if key in schema.get("required", []) else "-"
 

@@ -57,7 +57,7 @@ def prepare(call: Call) -> Prepared:
     ready = settled(config, Path(call.prefix), files, wanted, call.command_line, call.plans_only)
     idle = [str(place(files, fault, call.command_line)) for fault in idle_nulls(taken, [defaults, *layers])]
     blocks = ready.config["datasets"]
-    chosen = [own.remark(name, blocks[name]) for name, own in ready.filled.items() if name in config["run"]]
+    chosen = [made.remark(name, blocks[name]) for name, made in ready.filled.items() if name in config["run"]]
     return Prepared(ready.config, ready.filled, [*idle, *ready.remarks, *filter(None, chosen)])
 
 

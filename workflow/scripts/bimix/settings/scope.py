@@ -87,9 +87,9 @@ class Scope:
 
     def recipe(self, model: str | None) -> dict | None:
         """Training settings of a model in full, None where it or its recipe is unknown."""
-        own = self.block.training.get(model)
-        whole = self.config.training.get(own.recipe) if own else None
-        return None if whole is None or isinstance(whole, LikeRecipe) else merged_recipe(self.config, own)
+        settings = self.block.training.get(model)
+        recipe = self.config.training.get(settings.recipe) if settings else None
+        return None if recipe is None or isinstance(recipe, LikeRecipe) else merged_recipe(self.config, settings)
 
     def swarm_recipe(self) -> dict | None:
         """The same of the runs of the swarm."""

@@ -32,7 +32,7 @@ def check_domains(scope: Scope) -> Faults:
     corpus = scope.block.corpus
     for name in ("harvest", "train", "validation"):
         part = getattr(corpus, name)
-        if isinstance(part, dict) and (lacking := [one for one in scope.block.domains if one not in part]):
+        if isinstance(part, dict) and (lacking := [domain for domain in scope.block.domains if domain not in part]):
             yield ("corpus", name), f"no files for {named(lacking)}; name some, or take it out of `domains`."
         if isinstance(part, str | list) and corpus.domain_field is None:
             sentence = "files without a domain: name the field of the records that says it as `domain_field`, or"
@@ -63,8 +63,8 @@ def check_measured_only(scope: Scope) -> Faults:
     key, block = "corpus/validation_only", scope.block
     for name in block.corpus.validation_only.keys() & set(block.domains):
         yield (*key.split("/"), name), "it is in `domains`, which are trained on; files of it go to `validation`."
-    listed = [found[1] for _, names in scope.lists.items() for name in names if (found := OPTIMUM.fullmatch(name))]
-    for law in dict.fromkeys([*scope.laws, *listed]) if scope.wanted else ():
+    optima = [OPTIMUM.fullmatch(name) for names in scope.lists.values() for name in names]
+    for law in dict.fromkeys([*scope.laws, *(optimum[1] for optimum in optima if optimum)]) if scope.wanted else ():
         if not LAWS[law].measured_only:
             sentence = f"{law} has losses of training domains alone; leave it out of laws/optimise and of all groups,"
             yield key, f"{sentence} or take these domains out."
@@ -105,20 +105,21 @@ def check_files(scope: Scope) -> Faults:
     """Files on this machine's disks that a dataset of text names: those that are not there together,
     and those of another kind or form.
     """
-
     folder = f"results/{scope.name}"
-    found = list(named_files(scope.value, folder))
-    missing = missing_files(found, folder)
+    patterns = list(named_files(scope.value, folder))
+    missing = missing_files(patterns, folder)
     if missing and not scope.plans_only:
         yield next(iter(missing.values())) if len(missing) == 1 else (), missing_sentence(missing)
     texts = []
-    for key, path in found:
+    for key, pattern in patterns:
+        if pattern in missing:
+            continue
         of_corpus = key[0] == "corpus"
-        for one in [] if path in missing else _listed(path) if of_corpus else [path]:
-            if fault := file_fault(one):
+        for path in _listed(pattern) if of_corpus else [pattern]:
+            if fault := file_fault(path):
                 yield key, fault
             elif of_corpus:
-                texts.append(one)
+                texts.append(path)
     if texts and (fault := unknown_endings(scope.block.corpus.formats, texts)):
         yield "corpus/formats", fault
 
@@ -181,8 +182,8 @@ def check_trainings(scope: Scope) -> Faults:
     for key, recipe in scope.recipes():
         name = key[1] if key[0] == "training" else getattr(scope.block, key[0]).model
         rows, launch = recipe["batch_rows"], models[name].launch if name in models else None
-        said = key[0] != "training" and rows == scope.recipe(name)["batch_rows"]
-        if launch and not said:
+        reported = key[0] != "training" and rows == scope.recipe(name)["batch_rows"]
+        if launch and not reported:
             processes = max(launch.gpus, 1) * launch.nodes
             if rows < processes:
                 sentence = f"{rows} rows cannot be shared by the {processes} processes of {name} (gpus times nodes);"
@@ -194,8 +195,9 @@ def check_commands(scope: Scope) -> Faults:
     block, models = scope.block, scope.config.models
     commands = {name: model.command for name, model in models.items() if model.command}
     for stage in OF_OUR_OWN:
-        if (own := getattr(block, stage)) and (model := own.model) in commands:
-            yield (stage, "model"), f"{model} is trained by a command; name a model with a `shape`."
+        settings = getattr(block, stage)
+        if settings and settings.model in commands:
+            yield (stage, "model"), f"{settings.model} is trained by a command; name a model with a `shape`."
     trained = [name for name in block.training if name in commands]
     if trained and block.simulate_epochs:
         yield "simulate_epochs", f"{trained[0]} is trained by a command, which reads all text there is: take it away."
