@@ -22,7 +22,7 @@ from public_tables import mixing_laws, olmix, regmix, repetition, sizes
 
 from bimix.errors import InputError
 from bimix.judge.errors import rank_correlation
-from bimix.laws.fitted import fit, predict_observed
+from bimix.laws.fitted import fit, predict_runs
 from bimix.laws.table import LAWS
 from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
@@ -123,7 +123,7 @@ def _scores(law: str, some: Observations, asked: Observations, ranks_only: bool,
     if LAWS[law].refuses_few and len(some.mixtures) < LAWS[law].least_runs(len(some.domains)):
         raise InputError(f"the law {law} needs more runs than {len(some.mixtures)}.")
     fitted = fit(law, some)
-    predicted, truth = predict_observed(fitted, asked, asked.steps[-1:])[:, 0], asked.losses[:, -1]
+    predicted, truth = predict_runs(fitted, asked, asked.steps[-1:])[:, 0], asked.losses[:, -1]
     average, guessed = truth.mean(axis=1, keepdims=True), predicted.mean(axis=1, keepdims=True)
     regret = 100 * (average[guessed.argmin(), 0] / average.min() - 1)
     ranks = rank_correlation(truth, predicted)

@@ -188,3 +188,11 @@ def test_sizes_are_never_mixed_and_the_order_of_the_rows_does_not_matter():
     shuffled = losses.sample(fraction=1, shuffle=True, seed=1)
     assert average_losses(shuffled).sort("mixture", "step").equals(average_losses(losses).sort("mixture", "step"))
     assert compare(shuffled, "m").sort("mixture").equals(compare(losses, "m").sort("mixture"))
+
+
+def test_of_two_runs_of_a_mixture_and_size_the_longest_is_compared() -> None:
+    """The same step of the same mixture, with 100 and 200 tokens."""
+    rows = [("one", 10, "a", 2.0, 1, 100.0), ("one", 10, "a", 1.0, 1, 200.0), ("two", 10, "a", 3.0, 1, 100.0)]
+    schema = ["mixture", "step", "domain", "loss", "seed", "tokens"]
+    runs = measured(pl.DataFrame(rows, schema=schema, orient="row"))
+    assert runs.last()[:, 0, 0].tolist() == [1.0, 3.0]

@@ -8,7 +8,7 @@ from bimix.judge.errors import folds_of
 from bimix.judge.evidence import average_error, errors_of
 from bimix.judge.law_scores import beaten, blended, compare, laws_table, shown
 from bimix.judge.measured import Criterion
-from bimix.judge.noise import Known, levels, seeds_needed, seeds_to_add
+from bimix.judge.noise import Known, levels, seeds_needed, seeds_to_add, within
 from bimix.observations.observations import Observations
 
 NAN = float("nan")
@@ -121,6 +121,13 @@ def test_chance_beats_a_law_seldom_right_and_losses_that_are_missing_do_not_coun
     assert not beaten(truth, 1.01 * truth, 1.0097 * truth), "a mix that saves less than a twentieth"
 
 
+def test_copies_of_runs_are_no_noise() -> None:
+    values = np.exp(np.array([[1.0, 1.0], [1.1, 1.1], [1.2, 1.2]]))
+    known = Known(0.01, 5, "elsewhere")
+    assert levels(values)[1] is None and within(np.log(values)) is None
+    assert levels(values, known)[1].deviation == 0.01
+
+
 def test_laws_side_by_side_say_which_a_mix_beats(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("bimix", "transfer", "exponential")
     other = np.exp((np.log(TRUTH) - 0.3 * np.log(off(1))) / 0.7)
@@ -139,6 +146,6 @@ def test_laws_side_by_side_say_which_a_mix_beats(monkeypatch: pytest.MonkeyPatch
     assert average_error(errors["transfer"]["blend_mre"], Criterion("x", weights={"a": 1.0})) == pytest.approx(
         0, abs=1e-4
     )
-    assert "blend_mre" not in errors["bimix"] and average_error({}, Criterion("x")) is None
+    assert "bimix" not in errors and average_error({}, Criterion("x")) is None
     alone = compare(["transfer"], runs, None)
     assert not alone.filter(score="blend_mre").height

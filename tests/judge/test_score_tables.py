@@ -140,7 +140,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     for module in (scores, learning):
         monkeypatch.setattr(module, "fit", fit)
-        monkeypatch.setattr(module, "predict_observed", predict)
+        monkeypatch.setattr(module, "predict_runs", predict)
     return fits
 
 
@@ -192,7 +192,7 @@ def test_a_learning_curve_predicts_what_was_not_drawn(told: list) -> None:
 def test_a_learning_curve_on_mixtures_of_their_own_may_fit_all(told: list, monkeypatch: pytest.MonkeyPatch) -> None:
     new = replace(observed(5, noise=0.1), mixtures=tuple("vwxyz"))
     monkeypatch.setattr(
-        learning, "predict_observed", lambda fitted, runs, steps: runs.losses[:, -1:] * np.array([1.1, 0.7])
+        learning, "predict_runs", lambda fitted, runs, steps: runs.losses[:, -1:] * np.array([1.1, 0.7])
     )
     table = curve_of(observed(4), [4], new, 1)
     assert [len(mixtures) for mixtures in told] == [4, 4]
@@ -208,7 +208,7 @@ def test_a_refusal_is_a_row_and_ranks_that_are_not_defined_are_none(monkeypatch:
         return {}
 
     monkeypatch.setattr(learning, "fit", fit)
-    monkeypatch.setattr(learning, "predict_observed", lambda fitted, runs, steps: np.ones((len(runs.mixtures), 1, 2)))
+    monkeypatch.setattr(learning, "predict_runs", lambda fitted, runs, steps: np.ones((len(runs.mixtures), 1, 2)))
     table = curve_of(observed(6), [3], None, 1)
     assert table.rows()[0] == ("bimix", 3, 0, None, None, None, "no.")
     assert table["spearman"].to_list() == [None, None] and table["note"].to_list() == ["no.", None]

@@ -12,7 +12,7 @@ import score_sizes
 from bimix.judge import errors as scores
 from bimix.judge.errors import GENERALIZATION, generalization, r2_log, rank_correlation
 from bimix.judge.law_scores import SIZES, ranks, size_scores
-from bimix.laws.fitted import fit, predict_observed
+from bimix.laws.fitted import fit, predict_runs
 from bimix.observations.observations import Observations, read_observations
 
 STEPS = np.array([1000, 2000, 4000, 8000])
@@ -49,9 +49,9 @@ def test_held_out_runs_of_another_order_are_asked_by_name_and_of_other_losses_no
 
     def predict(fitted: dict, runs: Observations, steps: np.ndarray) -> np.ndarray:
         asked.append(runs)
-        return predict_observed(fitted, runs, steps)
+        return predict_runs(fitted, runs, steps)
 
-    monkeypatch.setattr(scores, "predict_observed", predict)
+    monkeypatch.setattr(scores, "predict_runs", predict)
     assert generalization(fitted, turned, shares).rows() == generalization(fitted, own, shares).rows()
     for runs in asked:
         assert runs.domains == ("web", "code")

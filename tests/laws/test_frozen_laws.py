@@ -140,10 +140,13 @@ def numbers_of(case: Case, law: str, folder: Path) -> dict:
         kept["predicted"] = pl.read_csv(predictions)["loss"].to_list()
     if law != "regmix":  # slow to refit
         observed = read_observations(Path(tables[1]), Path(tables[3]), prior)
-        weights = np.ones(len(observed.mixtures))
-        weights[0] = 0.0
+        weights, first = (
+            np.ones(len(observed.mixtures)),
+            observed.mixtures.index(str(pl.read_csv(tables[1])["mixture"][0])),
+        )
+        weights[first] = 0.0
         again = next(LAWS[law].code.refit([(observed, weights)], fitted))
-        losses = predict_runs(fitted | {"coefficients": again}, observed.take([0])).ravel()
+        losses = predict_runs(fitted | {"coefficients": again}, observed.take([first])).ravel()
         kept["refit"] = losses[np.isfinite(losses)].tolist()
     step = ["--step", fitted["steps"][-1]]
     pools = ["--tokens", KEPT / f"{case.pools}.csv", "--max-epochs", "8"] if case.pools else []

@@ -7,6 +7,7 @@ from refusals import refused
 from scipy.optimize import least_squares, minimize_scalar
 
 from bimix.errors import InputError
+from bimix.judge.errors import at_last_step, left_out_losses
 from bimix.laws import fitted as laws
 from bimix.laws.bimix import fit_curve, fit_domain, fit_fixed_step
 from bimix.laws.table import LAWS
@@ -98,6 +99,22 @@ def test_what_cannot_be_identified_is_refused():
         laws.fit("bimix", Observations(**{**vars(observed), "proportions": zero}))
     with pytest.raises(InputError, match="losses of 'elsewhere'"):
         laws.fit("bimix", Observations(**{**vars(observed), "loss_domains": ("d00", "d01", "elsewhere")}))
+
+
+def test_a_run_with_proportion_0_is_left_out_of_bimix_and_named():
+    truth, shares = bivariate(0, 3), mixtures(0, 5, 3)
+    zero = shares.copy()
+    zero[1] = [0, 0.5, 0.5]
+    seen = observe(truth, shares, STEPS)
+    with_zero = Observations(**{**vars(seen), "proportions": zero})
+    found, rest = laws.fit("bimix", with_zero, np.arange(1.0, 6)), seen.take([0, 2, 3, 4])
+    assert found["coefficients"] == laws.fit("bimix", rest, np.array([1.0, 3, 4, 5]))["coefficients"]
+    assert found["mixtures"] == list(rest.mixtures) == list(laws.defined("bimix", with_zero).mixtures)
+    assert found["proportions_seen"]["d00"]["min"] > 0 and "run1" in found["warnings"][-1]
+    assert laws.defined("transfer", with_zero) is not None and len(laws.defined("transfer", with_zero).mixtures) == 5
+    predicted = left_out_losses("bimix", with_zero)
+    assert np.isnan(predicted[1, 0]) and np.isfinite(predicted[[0, 2, 3, 4]]).all()
+    assert at_last_step(with_zero, predicted)[0].keys() == {"d00", "d01", "d02"}
 
 
 def test_a_proportion_that_varies_by_rounding_has_no_slope():

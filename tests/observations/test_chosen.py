@@ -95,6 +95,27 @@ def test_the_first_of_the_largest_size_is_the_reference() -> None:
     assert choose(pl.concat([small, large]), {}, None, 1e6).mixtures[0] == "m00"
 
 
+def test_runs_of_one_size_are_read_at_one_step_where_their_tokens_are_not_known() -> None:
+    sized = LOSSES.with_columns(parameters=1e6)
+    large = LOSSES.filter(pl.col("mixture") < "m04").with_columns(parameters=8e6)
+    late = longer(sized, "m03").filter((pl.col("mixture") != "m05") | (pl.col("step") < LAST))
+    chosen = choose(pl.concat([late, large]), {}, None)
+    assert chosen.step == LAST and chosen.mixtures == ("m00", "m01", "m02", "m03")
+    small = chosen.losses.filter(parameters=1e6)
+    assert small["step"].max() == LAST and "m05" not in small["mixture"].to_list()
+    assert "m03" in chosen.remarks[0] and "m05" in chosen.remarks[0]
+    # with the tokens of each run a law knows how long it was
+    known = pl.concat([late, large]).with_columns(tokens=pl.col("step") * 1e3)
+    assert choose(known, {}, None).losses.height == known.height
+    assert choose(known, {}, None).compared["step"].max() == LAST
+
+
+def test_a_run_that_lacks_the_step_is_not_said_to_go_beyond_it() -> None:
+    there = (pl.col("mixture") == "m03") & (pl.col("step") == LAST)
+    (said,) = choose(longer(LOSSES, "m03").filter(~there), {}, None).remarks
+    assert said.count("m03") == 1 and "left out: m03" in said
+
+
 @pytest.mark.parametrize("runs", [2, 1])
 def test_few_runs_are_compared_where_there_are_no_more(runs) -> None:
     few = LOSSES.filter(pl.col("mixture") < f"m0{runs}")

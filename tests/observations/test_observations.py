@@ -35,18 +35,28 @@ LOSSES = pl.DataFrame(
 def test_layout():
     observed = observations(LOSSES, MIXTURES)
     assert (
-        observed.mixtures == ("two", "one") and observed.domains == ("a", "b") and observed.loss_domains == ("a", "x")
+        observed.mixtures == ("one", "two") and observed.domains == ("a", "b") and observed.loss_domains == ("a", "x")
     )
     assert observed.steps.tolist() == [10, 20]
-    assert observed.proportions.tolist() == [[0.5, 0.5], [0.75, 0.25]]
-    expected = [[[np.nan, np.nan], [2, 3]], [[5, np.nan], [4, 6]]]
+    assert observed.proportions.tolist() == [[0.75, 0.25], [0.5, 0.5]]
+    expected = [[[5, np.nan], [4, 6]], [[np.nan, np.nan], [2, 3]]]
     assert np.array_equal(observed.losses, np.array(expected), equal_nan=True)
-    assert observed.take([1]).mixtures == ("one",) and observed.tokens_per_step is None
+    assert observed.take([1]).mixtures == ("two",) and observed.tokens_per_step is None
     # a pair that is not listed is zero, and rounding is rescaled
     mixtures = pl.DataFrame(
         {"mixture": ["one", "two", "two"], "domain": ["a", "a", "b"], "proportion": [0.998, 0.5, 0.5]}
     )
-    assert observations(LOSSES, mixtures).proportions.tolist() == [[0.5, 0.5], [1, 0]]
+    assert observations(LOSSES, mixtures).proportions.tolist() == [[1, 0], [0.5, 0.5]]
+
+
+def test_the_order_of_rows_changes_nothing_and_irregular_tokens_are_named():
+    losses = LOSSES.with_columns(tokens=pl.Series([20.0, 20, 10, 60, 60]))
+    found = observations(losses, MIXTURES)
+    turned = observations(losses.reverse(), MIXTURES.reverse())
+    assert np.array_equal(found.losses, turned.losses, equal_nan=True) and found.mixtures == turned.mixtures
+    assert found.tokens_per_step is None and "1 (two) to 3 (one) tokens a step" in found.remarks[-1]
+    even = observations(losses.with_columns(tokens=pl.col("step") * 7.0), MIXTURES)
+    assert even.tokens_per_step == 7 and not [one for one in even.remarks if "tokens" in one]
 
 
 def test_proportions_may_stand_in_another_order_and_tokens_lack_where_nothing_reads_them():

@@ -18,7 +18,7 @@ import polars as pl
 
 from bimix.errors import InputError, finite, run
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import far_ahead
+from bimix.laws.fitted import defined, far_ahead
 from bimix.mixtures.mixture import read_proportions
 from bimix.observations.flags import add_tables, read_tables
 from bimix.observations.observations import proportions_of
@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
     fitted = checked_law(options.coefficients)
     if note := far_ahead(fitted, options.step):
         print(f"warning: {note}", file=sys.stderr)
-    observed = read_tables(options)
+    observed = defined(fitted["law"], read_tables(options))
     if list(observed.mixtures) != fitted["mixtures"] or list(observed.loss_domains) != fitted["loss_domains"]:
         raise InputError(f"{options.coefficients} was not fitted to {options.losses}: mixtures or domains differ.")
     mixtures = predicted_mixtures(options, tuple(fitted["domains"]))

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
         fitted = asked_at(fitted, *read_size(options.asked))
     write_json(options.out, fitted | {"provenance": code(FITTING) | {"digest": digest_law(fitted)}})
     print(
-        f"{options.law}: {fitted['coefficients_fitted']} coefficients from {len(observed.mixtures)} mixtures, "
+        f"{options.law}: {fitted['coefficients_fitted']} coefficients from {len(fitted['mixtures'])} mixtures, "
         f"{len(observed.steps)} steps and {len(observed.loss_domains)} loss domains"
     )
     for sentence in (*observed.remarks, *fitted["warnings"]):

@@ -8,7 +8,6 @@ FOLDER/explore.html, a page to move the shares on
 import argparse
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +19,9 @@ from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.verdict import OBSERVED
 from bimix.laws.table import LAWS
 from bimix.mixtures.mixture import as_mixture
-from bimix.observations.chosen import choose
+from bimix.observations.chosen import read_chosen
 from bimix.observations.flags import add_lower, add_priors
-from bimix.observations.metrics import read_with_metrics
-from bimix.observations.observations import Observations, observations, with_priors
-from bimix.observations.tables import read_mixtures
+from bimix.observations.observations import Observations
 from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import weighed
 from bimix.optimum.report import epochs_of, epochs_sentence, further_epochs
@@ -64,17 +61,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of mixture.json and summary.txt")
     options = parser.parse_args(argv)
 
-    mixtures = read_mixtures(options.mixtures).table
-    names = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
-    read = read_with_metrics(options.losses, names, options.metrics, options.lower_is_better)
-    losses = read.table
-    files = (str(options.losses), str(options.mixtures))
-    observed = observations(losses, mixtures, files)
-    chosen = choose(losses, criterion_of(options).weights, options.step, options.parameters)
-    if chosen.losses.height < losses.height:
-        observed = observations(chosen.losses, mixtures, files)
-    observed = with_priors(observed, options.prior, options.domain_groups)
-    observed = replace(observed, remarks=(*observed.remarks, *chosen.remarks))
+    observed, chosen = read_chosen(options, criterion_of(options).weights)
     options.reference, options.step = options.reference or chosen.mixtures[0], chosen.step
     found = solve_tables(options, chosen, observed)
     answer = answered(options, found, observed)

@@ -8,7 +8,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.laws.bimix import SAME, fit_curve
-from bimix.laws.fitted import fit, predict_observed
+from bimix.laws.fitted import fit, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 
@@ -80,12 +80,12 @@ def generalization(fitted: dict, held_out: Observations, proportions: np.ndarray
     domains = tuple(fitted["domains"])
     held_out = replace(held_out, proportions=proportions, domains=domains, pools=_pools(domains, held_out))
     columns = [fitted["loss_domains"].index(domain) for domain in shared]
-    predicted = predict_observed(fitted, held_out, steps)[:, :, columns]
+    predicted = predict_runs(fitted, held_out, steps)[:, :, columns]
     losses = losses[:, :, [held_out.loss_domains.index(domain) for domain in shared]]
     rows = []
     for n, mixture in enumerate(held_out.mixtures):
         for d, domain in enumerate(shared):
-            seen = np.isfinite(losses[n, :, d])
+            seen = np.isfinite(losses[n, :, d]) & np.isfinite(predicted[n, :, d])
             if seen.any():
                 truth, guess = losses[n, seen, d], predicted[n, seen, d]
                 rows.append(
@@ -154,7 +154,9 @@ def folds_of(n: int) -> np.ndarray:
 
 
 def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
-    """Predicted losses (n, d) at the last step by fits without a run's fold; None of n < 3."""
+    """Predicted losses (n, d) at the last step by fits without a run's fold, NaN where the law defines
+    none; None of n < 3.
+    """
     if len(observed.mixtures) < 3:
         return None
     folds = folds_of(len(observed.mixtures))
@@ -163,7 +165,7 @@ def left_out_losses(law: str, observed: Observations) -> np.ndarray | None:
     for fold in range(folds.max() + 1):
         left = np.nonzero(folds == fold)[0]
         fitted = fit(law, needed.take(np.nonzero(folds != fold)[0]))
-        predicted[left] = predict_observed(fitted, observed.take(left), observed.steps[-1:])[:, 0]
+        predicted[left] = predict_runs(fitted, observed.take(left), observed.steps[-1:])[:, 0]
     return predicted
 
 
@@ -181,7 +183,7 @@ def at_last_step(observed: Observations, predicted: np.ndarray) -> tuple[dict[st
     last = observed.losses[:, -1]
     errors, ranks = {}, {}
     for d, domain in enumerate(observed.loss_domains):
-        seen = np.isfinite(last[:, d])
+        seen = np.isfinite(last[:, d]) & np.isfinite(predicted[:, d])
         if seen.any():
             errors[domain] = float(relative_error(last[seen, d], predicted[seen, d]).mean())
         if seen.sum() > 2:

@@ -26,7 +26,7 @@ from bimix.judge.errors import (
     rank_correlation,
     relative_error,
 )
-from bimix.laws.fitted import fit, predict_observed, predict_runs
+from bimix.laws.fitted import fit, predict_runs
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
 
@@ -239,7 +239,7 @@ def learning_curve(
             for law in laws:
                 try:
                     fitted = fit(law, needed[law].take(order[:runs]))
-                    predicted = predict_observed(fitted, test, test.steps[-1:])[:, 0]
+                    predicted = predict_runs(fitted, test, test.steps[-1:])[:, 0]
                 except InputError as refusal:
                     rows.append((law, runs, draw, None, None, None, str(refusal)))
                     continue

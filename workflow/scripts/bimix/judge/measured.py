@@ -11,7 +11,7 @@ import polars as pl
 
 from bimix.errors import InputError
 from bimix.names import check_weights
-from bimix.observations.tables import ROW
+from bimix.observations.tables import ROW, run_key, with_schedules
 from bimix.optimum.families import by_domain, checked
 from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers
@@ -103,12 +103,19 @@ def measured(table: pl.DataFrame, step: int | None = None) -> Runs:
 
 def evaluated(table: pl.DataFrame, step: int) -> bool:
     """Whether every run in tidy losses was evaluated at a step."""
-    runs = table.group_by([key for key in ("mixture", "seed") if key in table.columns])
+    table = with_schedules(table)
+    runs = table.group_by(run_key(table, "seed"))
     return bool(runs.agg((pl.col("step") == step).any().alias("there"))["there"].all())
 
 
 def one_size(table: pl.DataFrame) -> tuple[pl.DataFrame, float | None]:
-    """The rows of the largest size that all mixtures have, and that size."""
+    """The rows of the largest size that all mixtures have, and that size; of a mixture's runs of that size
+    the longest.
+    """
+    table = with_schedules(table)
+    if "schedule" in table.columns:
+        of = [name for name in ("mixture", "parameters") if name in table.columns]
+        table = table.filter(pl.col("schedule") == pl.col("schedule").max().over(of)).drop("schedule")
     if "parameters" not in table.columns or table["parameters"].null_count() == table.height:
         return table.drop("parameters", strict=False), None
     table = table.with_columns(pl.col("parameters").cast(pl.Float64))

@@ -24,6 +24,7 @@ from bimix.errors import InputError
 
 LEVEL = 0.95
 POWER = 0.8  # chance of a significant difference, if it is as large as measured
+LEAST_NOISE = 1e-5  # of log values: less is that of copies, not of runs
 MOST_SEEDS = 10  # of a mixture: more are not worth their price
 ALIKE = 6  # decimals of log values in which the same run under two names agrees
 
@@ -92,18 +93,21 @@ def levels(values: np.ndarray, known: Known | None = None) -> tuple[np.ndarray, 
     if freedom:
         deviation = float(np.sqrt(((measured - design @ effects) ** 2).sum() / freedom))
         how = "paired by seed" if paired else "no two of one seed"
-        known = Known(deviation, freedom, f"from {len(measured)} runs, {how}")
+        if deviation >= LEAST_NOISE:
+            known = Known(deviation, freedom, f"from {len(measured)} runs, {how}")
     known = known or within(logs)
     return levels_of, known and Noise(known.deviation, known.freedom, known.source, mixtures, errors)
 
 
 def within(logs: np.ndarray) -> Known | None:
-    """Deviation of log values (n, seeds) within mixtures, with seed effects; None: one seed."""
+    """Deviation of log values (n, seeds) within mixtures, with seed effects; None: one seed, or copies."""
     runs = np.isfinite(logs).sum(axis=1)
     logs, freedom = logs[runs > 1], int((runs[runs > 1] - 1).sum())
     if not freedom:
         return None
     squares = np.nansum((logs - np.nanmean(logs, axis=1, keepdims=True)) ** 2)
+    if np.sqrt(squares / freedom) < LEAST_NOISE:
+        return None
     source = f"from {runs[runs > 1].sum()} runs of {len(logs)} mixtures, which no other shares two seeds with"
     return Known(float(np.sqrt(squares / freedom)), freedom, source)
 

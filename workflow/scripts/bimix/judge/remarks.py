@@ -8,6 +8,7 @@ from statistics import fmean
 
 import polars as pl
 
+from bimix.observations.tables import run_key, with_schedules
 from bimix.tables import read_table, read_tokens
 
 FEW_ROWS = 100  # validation rows of a domain
@@ -51,7 +52,8 @@ def last_losses(table: pl.DataFrame) -> pl.DataFrame:
     """domain, loss of the last step of each run in tidy losses, without metrics."""
     if "metric" in table.columns:
         table = table.filter(~pl.col("metric"))
-    run = [key for key in ("mixture", "seed") if key in table.columns]
+    table = with_schedules(table)
+    run = run_key(table, "seed")
     table = table.filter(pl.col("step") == pl.col("step").max().over(run))
     return table.select(pl.col("domain").cast(pl.String), pl.col("loss").cast(pl.Float64))
 

@@ -29,7 +29,10 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
     Errors: one mixture only; two steps, from which no curve can be identified; several sizes for a
     law without sizes; those of the law itself.
     """
-    entry = LAWS[law]
+    entry, rows = LAWS[law], defined_rows(law, observed)
+    out = [name for row, name in enumerate(observed.mixtures) if row not in rows]
+    if out:
+        observed, weights = observed.take(rows), None if weights is None else np.asarray(weights)[rows]
     if weights is None and observed.runs is not None:
         weights = observed.runs.astype(float)  # the variance of a mean falls with the runs behind it
     used = observed.proportions if weights is None else observed.proportions[np.asarray(weights) > 0]
@@ -71,19 +74,22 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
         "coefficients": coefficients,
         "coefficients_fitted": entry.code.count(coefficients),
     }
-    return fitted | {"warnings": [*_warnings(fitted), *_rising(fitted, observed)]}
+    remark = [f"bimix is fitted without runs that have proportion 0 of a domain: {few(out)}."] if out else []
+    return fitted | {"warnings": [*_warnings(fitted), *_rising(fitted, observed), *remark]}
 
 
-def defined(law: str, observed: Observations) -> tuple[Observations, str]:
-    """The runs at which a law is defined, and a remark on the others: bimix has no loss at proportion 0
-    of a domain that it is of. All, where too few would be left or a domain is in no run.
+def defined(law: str, observed: Observations) -> Observations:
+    """The runs that `fit` takes."""
+    return observed.take(defined_rows(law, observed))
+
+
+def defined_rows(law: str, observed: Observations) -> np.ndarray:
+    """The rows of the runs at which a law is defined: bimix has no loss at proportion 0 of a domain
+    that it is of. All, where too few would be left or a domain is in no run.
     """
     own = [observed.domains.index(name) for name in observed.loss_domains if name in observed.domains]
     rows = np.flatnonzero((observed.proportions[:, own] > 0).all(axis=1))
-    if law != "bimix" or not FEW_MIXTURES <= len(rows) < len(observed.mixtures):
-        return observed, ""
-    out = [name for n, name in enumerate(observed.mixtures) if n not in rows]
-    return observed.take(rows), f"bimix is fitted without runs that have proportion 0 of a domain: {few(out)}."
+    return rows if law == "bimix" and len(rows) >= FEW_MIXTURES else np.arange(len(observed.mixtures))
 
 
 def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:
@@ -136,13 +142,6 @@ def predict_runs(fitted: dict, observed: Observations, steps: np.ndarray | None 
         own = law.code.at_run(fitted["coefficients"], fitted["domains"], size, tokens, pools)
         losses[n] = law.code.predict(own, fitted["domains"], seen, shares[None], np.asarray(steps, dtype=float))[0]
     return losses
-
-
-def predict_observed(fitted: dict, observed: Observations, steps: np.ndarray) -> np.ndarray:
-    """As `predict` for runs at k steps, each at its own epochs where its pools are known."""
-    if observed.pools is None:
-        return predict(fitted, observed.proportions, steps)
-    return predict_runs(fitted, observed, steps)
 
 
 def at_run(

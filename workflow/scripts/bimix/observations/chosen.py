@@ -1,12 +1,15 @@
 """Which runs, and which of their rows, an answer is about, and a remark on each that it is not about."""
 
+import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.observations.tables import few, run_key
+from bimix.observations.metrics import read_with_metrics
+from bimix.observations.observations import Observations, arranged, checked_tables, with_priors
+from bimix.observations.tables import few, read_mixtures, run_key
 
 LEAST = 3  # runs that a comparison needs, where there are as many
 ALIKE = 6  # decimals of log losses in which a copy of a run agrees with it
@@ -25,37 +28,77 @@ class Chosen:
     remarks: tuple[str, ...]
 
 
+def read_chosen(options: argparse.Namespace, weights: Mapping[str, float]) -> tuple[Observations, Chosen]:
+    """The runs of two tables that an answer is about, as arrays with the prior, and what was chosen;
+    `options` of the tables, --step, --parameters, and --metrics where there is one.
+    """
+    mixtures, files = read_mixtures(options.mixtures), (str(options.losses), str(options.mixtures))
+    metrics = (options.metrics, options.lower_is_better) if "metrics" in options else ()
+    losses = read_with_metrics(options.losses, mixtures.names("domain"), *metrics).table
+    losses, shares, remarks = checked_tables(losses, mixtures.table, files)
+    chosen = choose(losses, weights, options.step, options.parameters)
+    observed = with_priors(arranged(chosen.losses, shares, files), options.prior, options.domain_groups)
+    return replace(observed, remarks=(*remarks, *chosen.remarks)), chosen
+
+
 def choose(losses: pl.DataFrame, weights: Mapping[str, float], step: int | None, size: float | None = None) -> Chosen:
     """Choose of tidy, checked losses; `weights` of those that count, without any all; a `step` and a
-    model's `size` that are asked.
+    model's `size` that are requested.
 
-    The step is the last at which most runs have every loss that counts. A law over sizes reads the
-    end of each run, and its step is the last of the largest size.
+    The step is the last at which most runs have every loss that counts. With sizes each has its own,
+    and that of the requested size, else of the largest, is the comparison's. A law over sizes reads
+    runs of any length where their tokens are known, else each at the step of its size.
+
+    Errors: those of `_to_shared_step`.
+    """
+    losses, said = _without_copies(losses)
+    if "parameters" in losses.columns and losses["parameters"].n_unique() > 1:
+        parts = {
+            float(own["parameters"][0]): _to_shared_step(
+                own, weights, None, f"Runs of {own['parameters'][0]:.3g} parameters"
+            )
+            for own in losses.partition_by("parameters", maintain_order=True)
+        }
+        compared = pl.concat([rows for rows, _, _ in parts.values()])
+        own, at, remarks = parts[size if size in parts else max(parts)]
+        if "tokens" not in losses.columns:
+            losses, remarks = compared, [sentence for *_, sentences in parts.values() for sentence in sentences]
+        names = own["mixture"].unique(maintain_order=True)
+        return Chosen(losses, step or at, compared, tuple(names), (*said, *remarks))
+    compared, at, remarks = _to_shared_step(losses, weights, step, "Runs")
+    if losses["step"].n_unique() == 2 and (losses["step"] == at).any():  # two points are no curve
+        other = next(one for one in losses["step"].unique() if one != at)
+        losses, compared = (table.filter(pl.col("step") == at) for table in (losses, compared))
+        said.append(
+            f"Laws are fitted to step {at:,} alone: with step {other:,} there are two, and a curve needs three."
+        )
+    return Chosen(losses, at, compared, tuple(compared["mixture"].unique(maintain_order=True)), (*said, *remarks))
+
+
+def _to_shared_step(
+    losses: pl.DataFrame, weights: Mapping[str, float], asked: int | None, what: str
+) -> tuple[pl.DataFrame, int, list[str]]:
+    """The rows up to a step of the runs that have every loss that counts at it, the step, and remarks on
+    the other runs. It is the one `asked`, else the last that most runs share. All rows, where no run was
+    measured at it.
 
     Errors: a loss that counts was measured at other steps alone; fewer than LEAST runs were measured
     at the step, and others at another.
     """
-    losses = losses.with_columns(pl.col("mixture", "domain").cast(pl.String), pl.col("step").cast(pl.Int64))
-    losses, said = _without_copies(losses)
-    counts, size = losses, size or 0.0
-    if sized := "parameters" in losses.columns and losses["parameters"].n_unique() > 1:
-        sizes = losses["parameters"].cast(pl.Float64)
-        counts = losses.filter(sizes == (size if (sizes == size).any() else sizes.max()))
     key, weighed = run_key(losses, "seed"), [name for name, one in weights.items() if one > 0]
     if weighed:
-        counts = counts.filter(pl.col("domain").is_in(weighed))
-    elif "metric" in losses.columns:
-        counts = counts.filter(~pl.col("metric"))
-    number = counts["domain"].n_unique()
-    whole = counts.group_by(*key, "step", maintain_order=True).agg(pl.len()).filter(pl.col("len") >= number)
+        counts = losses.filter(pl.col("domain").is_in(weighed))
+    else:
+        counts = losses.filter(~pl.col("metric")) if "metric" in losses.columns else losses
+    of_run = counts.group_by(*key, "step", maintain_order=True).agg(pl.len())
+    whole = of_run.filter(pl.col("len") >= counts["domain"].n_unique())
     by_step = dict(whole.group_by("step").len().sort("step").iter_rows())
     most = max(by_step.values(), default=0)
     enough = [one for one, count in by_step.items() if count >= max(most // 2 + 1, min(LEAST, most))]
-    asked, last = step, counts["step"].max() if counts.height else losses["step"].max()
-    step = asked or (enough[-1] if enough else last)
+    step = int(asked or (enough[-1] if enough else losses["step"].max()))
     here = counts.filter(pl.col("step") == step)
     lacking = sorted(set(counts["domain"]) - set(here["domain"]))
-    if lacking and not sized and (losses["step"] == step).any():
+    if lacking and (losses["step"] == step).any():
         there = counts.filter(pl.col("domain") == lacking[0])["step"].unique().sort().to_list()
         raise InputError(
             f"{lacking[0]!r}, which counts, was not measured at step {step:,} but at {few(f'{one:,}' for one in there)}:"
@@ -67,18 +110,12 @@ def choose(losses: pl.DataFrame, weights: Mapping[str, float], step: int | None,
             f" {max(one for one, count in by_step.items() if count == most)}: name that step."
         )
     ran = whole.filter(pl.col("step") == step)
-    compared = losses
-    if ran.height and not sized:
-        compared = losses.join(ran, on=key, how="semi", nulls_equal=True, maintain_order="left")
-        said += _left_out(counts, ran, key, step, asked)
-    if not sized and losses["step"].n_unique() == 2 and here.height:  # two points are no curve
-        other = next(one for one in losses["step"].unique() if one != step)
-        losses, compared = (table.filter(pl.col("step") == step) for table in (losses, compared))
-        said.append(
-            f"Laws are fitted to step {step:,} alone: with step {other:,} there are two, and a curve needs three."
-        )
-    names = compared["mixture"] if not sized else counts["mixture"]
-    return Chosen(losses, int(step), compared, tuple(names.unique(maintain_order=True)), tuple(said))
+    if not ran.height:
+        return losses, step, []
+    shared = losses.filter(pl.col("step") <= step).join(
+        ran, on=key, how="semi", nulls_equal=True, maintain_order="left"
+    )
+    return shared, step, _left_out(counts, ran, key, step, asked, what)
 
 
 def _without_copies(losses: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
@@ -97,21 +134,24 @@ def _without_copies(losses: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     return losses.join(first, on=key, how="semi", nulls_equal=True, maintain_order="left"), [said]
 
 
-def _left_out(counts: pl.DataFrame, ran: pl.DataFrame, key: Sequence[str], step: int, asked: int | None) -> list[str]:
+def _left_out(
+    counts: pl.DataFrame, ran: pl.DataFrame, key: Sequence[str], step: int, asked: int | None, what: str
+) -> list[str]:
     """Which runs go on after the step, end before it, or lack a loss at it."""
     there = (pl.col("step") == step).any().alias("there")
     last = counts.group_by(key, maintain_order=True).agg(pl.col("step").max(), there)
     out = last.join(ran, on=key, how="anti", nulls_equal=True, maintain_order="left")
+    beyond = last.join(ran, on=key, how="semi", nulls_equal=True, maintain_order="left").filter(pl.col("step") > step)
     kinds = {
         # it is what was asked for that longer runs are read before their ends
-        "measured beyond it, too": last.clear() if asked else last.filter(pl.col("step") > step),
+        "measured beyond it, too": beyond.clear() if asked else beyond,
         "ended before it and left out": out.filter(pl.col("step") < step),
         "not measured at it and left out": out.filter((pl.col("step") > step) & ~pl.col("there")),
         "without a loss that counts at it and left out": out.filter("there"),
     }
     parts = [
-        f"{what}: {few(runs['mixture'].unique(maintain_order=True))}" for what, runs in kinds.items() if runs.height
+        f"{kind}: {few(runs['mixture'].unique(maintain_order=True))}" for kind, runs in kinds.items() if runs.height
     ]
     text = "; ".join(parts)
-    why = "" if asked else ", the last that most runs share; --step names another"
-    return [f"Runs are compared at step {step:,}{why}. {text[0].upper() + text[1:]}."] if parts else []
+    why = "" if asked else ", the last that most of them share; --step names another"
+    return [f"{what} are compared at step {step:,}{why}. {text[0].upper() + text[1:]}."] if parts else []

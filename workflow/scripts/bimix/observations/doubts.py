@@ -61,7 +61,7 @@ def _misspelt(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]
 def _missing(losses: pl.DataFrame, name: str, key: list[str]) -> tuple[str, ...]:
     """The first evaluation without a loss that others have, and their number; `key`: its columns."""
     domains = losses["domain"].unique(maintain_order=True)
-    short = losses.filter(pl.len().over(key) < len(domains), "source" not in losses.columns)  # older runs lack new text
+    short = losses.filter(pl.len().over(key) < len(domains))
     own = short.join(short[:1], on=key, how="semi")["domain"].to_list()
     lacks, count = few(one for one in domains if one not in own), short.select(key).n_unique()
     return tuple(

@@ -39,6 +39,7 @@ from bimix.observations.tables import (
     tidy_losses,
     tidy_mixtures,
     typed,
+    with_schedules,
 )
 from bimix.tables import EXACT, read_table
 
@@ -119,10 +120,19 @@ def observations(
     loss that is not finite and positive, a step that is not positive, a row twice. Mixtures: one
     without proportions, a proportion that is not finite or is negative, a sum that is not 1.
     """
-    losses, shares, said = _checked(losses, mixtures, names, checked)
+    losses, shares, said = checked_tables(losses, mixtures, names, checked)
+    return replace(arranged(losses, shares, names), remarks=said)
+
+
+def arranged(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> Observations:
+    """The arrays of two tables of `checked_tables`. Runs are sorted by name, so that the order of rows
+    changes no fit.
+    """
+    if "parameters" in losses.columns and losses["parameters"].n_unique() == 1:
+        losses = losses.drop("parameters")
     losses, seeds, noise = _averaged(losses)
     run = run_key(losses)
-    runs = losses.select(run).unique(maintain_order=True).rows()
+    runs = sorted(losses.select(run).unique().rows())
     mixed, domains = [mixture for mixture, *_ in runs], sorted(shares["domain"].unique().to_list())
     steps = np.sort(losses["step"].unique().to_numpy())
     loss_domains = sorted(losses["domain"].unique().to_list())
@@ -138,7 +148,6 @@ def observations(
             " add the tokens of each run's schedule, or take the column pool out."
         )
     metrics = losses.filter("metric")["domain"].unique().to_list() if "metric" in losses.columns else []
-    sized = "parameters" in run
     return Observations(
         mixtures=tuple(mixed),
         domains=tuple(domains),
@@ -149,33 +158,29 @@ def observations(
         tokens_per_step=_tokens_per_step(losses),
         runs=np.array([seeds[one] for one in runs]) if max(seeds.values()) > 1 else None,
         noise=noise,
-        parameters=np.array([one[run.index("parameters")] for one in runs]) if sized else None,
+        parameters=np.array([one[run.index("parameters")] for one in runs]) if "parameters" in run else None,
         tokens=tokens,
         pools=pools,
         metrics=tuple(sorted(metrics)),
-        remarks=said,
         pairs=paired([name for name in loss_domains if name not in metrics], domains),
     )
 
 
-def _checked(
-    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], checked: bool
+def checked_tables(
+    losses: pl.DataFrame, mixtures: pl.DataFrame, names: tuple[str, str], checked: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame, tuple[str, ...]]:
     """The typed and checked rows of the two tables, with the columns of `RUN`, and remarks."""
     mixtures = tidy_mixtures(mixtures, names[1]).table
     domains = mixtures["domain"].cast(pl.String).unique(maintain_order=True).to_list()
     losses = tidy_losses(losses, names[0], domains).table
-    further = ["tokens", "seed", "parameters", "metric", "source"]
-    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], further)
+    losses = typed(losses, names[0], ["mixture", "step", "domain", "loss"], ["tokens", "seed", "parameters", "metric"])
     shares = _shares(mixtures, names[1], "pool")
     check_amounts(losses, "parameters", names[0])
+    sized = "parameters" in losses.columns and losses["parameters"].n_unique() > 1
     if "parameters" in losses.columns or "pool" in shares.columns:
         check_amounts(losses, "tokens", names[0])
-    sizes = losses["parameters"].n_unique() if "parameters" in losses.columns else 1
-    if sizes > 1 or "pool" in shares.columns:
-        losses = _with_schedules(losses)
-    if sizes == 1:
-        losses = losses.drop("parameters", strict=False)
+    if sized or "pool" in shares.columns:
+        losses = with_schedules(losses)
     check_losses(losses, names[0])
     unknown = losses.join(shares, on="mixture", how="anti")
     if unknown.height:
@@ -186,7 +191,25 @@ def _checked(
         )
     if not losses.height:
         raise InputError(f"{names[0]} has no rows: a law needs observed losses.")
-    return losses, shares, () if checked else (*_rescaled(mixtures, names[1]), *check_meant(losses, shares, names))
+    if checked:
+        return losses, shares, ()
+    irregular = [] if sized or "pool" in shares.columns else _irregular_tokens(losses, names[0])
+    return losses, shares, (*_rescaled(mixtures, names[1]), *check_meant(losses, shares, names), *irregular)
+
+
+def _irregular_tokens(losses: pl.DataFrame, name: str) -> list[str]:
+    """A remark on tokens that are no fixed number a step, of which epochs cannot be counted."""
+    if "tokens" not in losses.columns or _tokens_per_step(losses) is not None:
+        return []
+    rates = losses.with_columns(rate=pl.col("tokens").cast(pl.Float64, strict=False) / pl.col("step"))
+    rates = rates.drop_nulls("rate").sort("rate", maintain_order=True)
+    if not rates.height:
+        return []
+    ends = [f"{rates['rate'][row]:.6g} ({rates['mixture'][row]})" for row in (0, -1)]
+    return [
+        f"{name}: the column tokens has from {ends[0]} to {ends[1]} tokens a step: which a run of so many steps reads is"
+        " not known, and epochs are not counted without --run-tokens."
+    ]
 
 
 def _rescaled(mixtures: pl.DataFrame, name: str) -> list[str]:
@@ -249,8 +272,9 @@ def proportions_of(
 
 
 def mean_over_seeds(losses: pl.DataFrame) -> pl.DataFrame:
-    """mixture, step, domain, loss: the geometric mean over `seed`, where that is a column."""
-    key = ["mixture", "step", "domain"]
+    """The columns of a run, step, domain, loss: the geometric mean over `seed`, where that is a column."""
+    losses = with_schedules(losses)
+    key = [*run_key(losses), "step", "domain"]
     if "seed" not in losses.columns:
         return losses.select(*key, "loss")
     return losses.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean().exp())
@@ -346,25 +370,6 @@ def _averaged(losses: pl.DataFrame) -> tuple[pl.DataFrame, dict[tuple, int], flo
     of_losses = means.filter(~pl.col("metric")) if "metric" in means.columns else means
     variance = of_losses["variance"].drop_nulls().mean()
     return means, seeds, None if variance is None else float(np.sqrt(variance))
-
-
-def _with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
-    """The table with the column `schedule`, the tokens, where a mixture of one size has rows of
-    several schedules.
-
-    It has several where its tokens differ and do not grow with the steps; tokens that grow are
-    those trained on so far.
-    """
-    if "tokens" not in losses.columns:
-        return losses
-    of = [name for name in ("mixture", "parameters") if name in losses.columns]
-    tokens = pl.col("tokens").cast(pl.Float64)
-    ratio = tokens / pl.col("step")
-    grow = (tokens.rank("dense") == pl.col("step").rank("dense")).all()
-    grow |= ratio.max() - ratio.min() <= 1e-6 * ratio.max()
-    several = (~grow & (tokens.n_unique() > 1)).over(of)
-    schedule = pl.when(several).then(tokens).otherwise(0.0).alias("schedule")
-    return losses if losses.select(several.any()).item() is False else losses.with_columns(schedule)
 
 
 def _as_matrix(

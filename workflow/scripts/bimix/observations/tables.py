@@ -18,7 +18,8 @@ ROW = "row of the file"
 
 # No measured loss or error rate is lower, and the logarithm of a lower one is out of range.
 LEAST_LOSS = 1e-12
-# The columns that distinguish runs, besides seeds; the schedule where a size has several.
+# The columns that distinguish runs, besides seeds; the schedule where a size has several
+# (`with_schedules`). Whoever groups losses groups them by `run_key`.
 RUN = ("mixture", "parameters", "schedule")
 TYPES = {"mixture": pl.String, "step": pl.Int64, "domain": pl.String, "loss": pl.Float64, "proportion": pl.Float64}
 
@@ -37,6 +38,23 @@ class Tidy:
 def run_key(table: pl.DataFrame, *further: str) -> list[str]:
     """The columns of tidy losses that say which run a row is of, and `further` ones that it has."""
     return [name for name in (*RUN, *further) if name in table.columns]
+
+
+def with_schedules(losses: pl.DataFrame) -> pl.DataFrame:
+    """The tidy losses with the column `schedule`, the tokens, where a mixture of one size has rows of
+    several schedules: its tokens differ and do not grow with the steps. Tokens that grow are those
+    trained on so far.
+    """
+    if "tokens" not in losses.columns or "schedule" in losses.columns:
+        return losses
+    of = [name for name in ("mixture", "parameters") if name in losses.columns]
+    tokens, step = pl.col("tokens").cast(pl.Float64), pl.col("step").cast(pl.Float64)
+    ratio = tokens / step
+    grow = (tokens.rank("dense") == step.rank("dense")).all()
+    grow |= ratio.max() - ratio.min() <= 1e-6 * ratio.max()
+    several = (~grow & (tokens.n_unique() > 1)).over(of)
+    schedule = pl.when(several).then(tokens).otherwise(0.0).alias("schedule")
+    return losses.with_columns(schedule) if losses.select(several.any()).item() else losses
 
 
 def by_mixture(table: pl.DataFrame) -> dict[str, dict[str, float]]:

@@ -13,13 +13,11 @@ import polars as pl
 from bimix.errors import finite
 from bimix.judge.evidence import noise_between
 from bimix.judge.measured import Criterion
-from bimix.laws.fitted import asked_at, fit
+from bimix.laws.fitted import asked_at, defined, fit
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import round_of
-from bimix.observations.chosen import choose
-from bimix.observations.flags import add_tables, read_tables
-from bimix.observations.observations import observations, with_priors
-from bimix.observations.tables import read_losses, read_mixtures
+from bimix.observations.chosen import read_chosen
+from bimix.observations.flags import add_tables
 from bimix.optimum.bounds import with_least
 from bimix.optimum.flags import add_flags, asked_objective, asked_tokens, note_unlimited
 from bimix.optimum.goal import HELD
@@ -63,17 +61,13 @@ def add_search(parser: argparse.ArgumentParser) -> None:
 
 def read_search(options: argparse.Namespace) -> Search:
     """The posterior of the runs, by the flags."""
-    observed, mixtures = read_tables(options), read_mixtures(options.mixtures)
-    losses = read_losses(options.losses, mixtures.names("domain")).table
-    chosen = choose(losses, asked_objective(options).domain_weights(), options.step, options.parameters)
-    if chosen.losses.height < losses.height:
-        observed = observations(chosen.losses, mixtures.table, (str(options.losses), str(options.mixtures)))
-        observed = with_priors(observed, options.prior, options.domain_groups)
+    observed, chosen = read_chosen(options, asked_objective(options).domain_weights())
     observed, options.step = once(observed), chosen.step
     fitted = fit(options.law, observed)
+    observed = defined(options.law, observed)
     if options.asked:
         fitted = asked_at(fitted, *read_size(options.asked))
-    for sentence in (*observed.remarks, *chosen.remarks, *fitted["warnings"]):
+    for sentence in (*observed.remarks, *fitted["warnings"]):
         print(f"warning: {sentence}", file=sys.stderr)
     sought = Sought.of(options, fitted, options.step)
     note_unlimited(sought.fitted, sought.pools, sought.run_tokens)

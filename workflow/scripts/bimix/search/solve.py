@@ -58,9 +58,8 @@ def solved(
     law: str, asked: argparse.Namespace, judging: Criterion, observed: Observations, before: Mapping[str, float]
 ) -> Solved:
     """A law with its optimum, errors and promise; `before` is the reference {domain: share}."""
-    observed, remark = defined(law, observed)
     fitted = fit(law, observed)
-    fitted["warnings"] += [remark] if remark else []
+    observed = defined(law, observed)
     sought = Sought.of(asked, fitted, asked.step)
     fitted = sought.fitted
     errors = left_out(fitted, observed, sought.step, ahead=True)
@@ -106,12 +105,10 @@ def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observat
         name: dict(zip(domains, own.tolist(), strict=True))
         for name, own in zip(observed.mixtures, observed.proportions, strict=True)
     }
-    if judging.reference not in ran:
-        raise InputError(f"--reference {judging.reference!r} is none of the mixtures: {', '.join(ran)}.")
-    if judging.reference not in chosen.mixtures:
+    if judging.reference not in chosen.mixtures or judging.reference not in ran:
         raise InputError(
-            f"--reference {judging.reference!r} was not run at the largest size, or lacks a loss that counts at step"
-            f" {chosen.step:,}: name another, as {few(chosen.mixtures)}, or another --step."
+            f"--reference {judging.reference!r} is no mixture that has every loss that counts at step {chosen.step:,} (with"
+            f" several sizes, at that of the comparison): name another, as {few(chosen.mixtures)}, or another --step."
         )
     before = ran[judging.reference]
     kept = None if judging.kind == "weighted" else json.dumps({name: one for name, one in before.items() if one > 0})

@@ -20,6 +20,7 @@ from bimix.judge.evidence import NEAR, noise_between
 from bimix.judge.measured import criterion_of
 from bimix.judge.noise import seeds_needed
 from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide, trusted
+from bimix.laws.fitted import defined
 from bimix.mixtures.names import GIVEN, SEARCHED, plain
 from bimix.observations.observations import Observations, joined, read_observations
 from bimix.optimum.flags import number_or_none
@@ -200,7 +201,7 @@ def read_believed(
     if own is None or options.fitted is None:
         return None
     law, (of_compared, of_fitted, *of_others) = laws[own.mixture], options.mixtures
-    observed = read_observations(options.fitted, of_fitted)
+    observed = defined(law["law"], read_observations(options.fitted, of_fitted))
     if list(observed.mixtures) != law["mixtures"] or list(observed.loss_domains) != law["loss_domains"]:
         return None
     left = left_out(law, observed, options.step)
