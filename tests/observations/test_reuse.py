@@ -3,7 +3,6 @@ merged; levels that differ; what cannot be compared is refused or left out.
 """
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -17,46 +16,37 @@ import propose_round
 import reuse_runs
 import solve_mixture
 import take_observations
-from bimix.errors import InputError
 from bimix.observations import reuse
 from bimix.observations.observations import read_observations
 from bimix.tables import read_table
 
 DOMAINS = ("code", "papers", "web")
-RECIPE = {"steps": 100, "learning_rate": 0.003}
 
 
-def rows(name: str, shares: dict, losses: dict, seed: int | None = None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def tables(runs: dict, seed: int | None = None) -> list[pl.DataFrame]:
+    """Losses and mixtures of runs {name: (shares, losses)}."""
     more = {} if seed is None else {"seed": seed}
-    table = [
+    losses = [
         {"mixture": name, **more, "step": 100, "tokens": 1000, "domain": one, "loss": loss}
-        for one, loss in losses.items()
+        for name, (_, own) in runs.items()
+        for one, loss in own.items()
     ]
-    return pl.DataFrame(table), pl.DataFrame(
-        [{"mixture": name, "domain": one, "proportion": own} for one, own in shares.items()]
-    )
+    shares = [
+        {"mixture": name, "domain": one, "proportion": share}
+        for name, (own, _) in runs.items()
+        for one, share in own.items()
+    ]
+    return [pl.DataFrame(losses), pl.DataFrame(shares)]
 
 
-def results(folder: Path, runs: dict, **changes) -> Path:
-    """A folder of results: runs {name: (shares, losses)}; `changes` say what else they were."""
-    for number, (name, (shares, losses)) in enumerate(runs.items()):
-        place = folder / "runs/proxy" / name
-        place.mkdir(parents=True)
-        rows(name, shares, losses)[0].drop("mixture").write_parquet(place / "losses.parquet")
-        data = {
-            f"{split}.{one}": f"10 rows of 128 tokens, {split[0]}{len(one)}"
-            for split in ("train", "validation")
-            for one in losses
-        }
-        said = {
-            "recipe": RECIPE | {"seed": number},
-            "shape": {"layers": 2},
-            "tokenizer": "ab",
-            "mixture": shares,
-            "seed": 1,
-        }
-        (place / "run.json").write_text(json.dumps(said | {"data": data} | changes))
-    return folder
+def source(tmp_path: Path, runs: dict, name: str = "old", drop: tuple = (), **more: object) -> str:
+    """The JSON of a source of two tables in a folder."""
+    folder, files = tmp_path / name, {}
+    folder.mkdir(exist_ok=True)
+    for what, table in zip(("losses", "mixtures"), tables(runs), strict=True):
+        files[what] = str(folder / f"{what}.csv")
+        table.drop(drop, strict=False).write_csv(files[what])
+    return json.dumps(files | more)
 
 
 def joined(tmp_path: Path, *flags: str) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -77,33 +67,39 @@ NEW = {"baseline": ({"code": 0.3, "papers": 0.2, "web": 0.5}, {"code": 2.1, "pap
 
 
 def pair(tmp_path: Path, runs: dict) -> list[str]:
-    found = [rows(name, *own) for name, own in runs.items()]
-    for place, name in enumerate(("losses", "mixtures")):
-        pl.concat([one[place] for one in found]).write_csv(tmp_path / f"new_{name}.csv")
+    for name, table in zip(("losses", "mixtures"), tables(runs), strict=True):
+        table.write_csv(tmp_path / f"new_{name}.csv")
     return ["--losses", str(tmp_path / "new_losses.csv"), "--mixtures", str(tmp_path / "new_mixtures.csv")]
 
 
-def test_runs_of_a_folder_join_with_the_new_domain_at_0(tmp_path, capsys) -> None:
-    old, own = results(tmp_path / "old", OLD), pair(tmp_path, NEW)
-    losses, table = joined(tmp_path, *own, "--runs", str(results(tmp_path / "new", NEW)), "--reuse", str(old))
+def of_old(losses: pl.DataFrame) -> pl.DataFrame:
+    return losses.filter(pl.col("mixture").str.ends_with("(old)"))
+
+
+def test_older_runs_join_with_the_new_domain_at_0_and_a_folder_is_refused(tmp_path, capsys) -> None:
+    report = tmp_path / "report.json"
+    flags = [*pair(tmp_path, NEW), "--reuse", source(tmp_path, OLD), "--report", str(report)]
+    losses, table = joined(tmp_path, *flags)
     assert set(table["mixture"]) == {"baseline", "baseline (old)", "uniform (old)"}
     assert shares_of(table, "uniform (old)") == {"code": 0.5, "web": 0.5}
-    assert set(losses["source"]) == {"new", "old"} and losses.height == 3 + 4
+    assert sorted(of_old(losses)["loss"]) == [1.9, 2.0, 3.0, 3.1] and losses.height == 3 + 4
     assert "no mixture was run in both" in capsys.readouterr().err
+    assert len(json.loads(report.read_text())["sources"]["old"]) == 2
+    refused("name two tables", joined, tmp_path, "--reuse", str(tmp_path / "old"))
 
 
 def test_the_joined_pair_is_fitted(tmp_path, capsys) -> None:
-    law, tables = with_transfer(0, 3), []
+    law, made = with_transfer(0, 3), []
     for name, shares in (("old", mixtures(0, 8, 3)), ("new", mixtures(1, 4, 3))):
         if name == "old":
             shares[:, 1] = 0
             shares /= shares.sum(axis=1, keepdims=True)
         runs = observe(law, shares, [100], 0.0)
-        tables.append({
+        made.append({
             f"{name}{n}": (dict(zip(DOMAINS, own.tolist(), strict=True)), dict(zip(DOMAINS, (0.3 * one[0]).tolist(), strict=True)))
             for n, (own, one) in enumerate(zip(runs.proportions, runs.losses, strict=True))
         })  # fmt: skip
-    flags = [*pair(tmp_path, tables[1]), "--reuse", str(results(tmp_path / "old", tables[0]))]
+    flags = [*pair(tmp_path, made[1]), "--reuse", source(tmp_path, made[0])]
     joined(tmp_path, *flags)
     fit_law.main(["--law", "transfer", "--losses", str(tmp_path / "losses.parquet"), "--mixtures",
         str(tmp_path / "mixtures.parquet"), "--out", str(tmp_path / "law.json")])  # fmt: skip
@@ -114,137 +110,82 @@ def test_the_joined_pair_is_fitted(tmp_path, capsys) -> None:
 def test_a_map_renames_splits_and_merges(tmp_path, capsys) -> None:
     by = {"web": {"web_good": 0.25, "web_bad": 0.75}, "code": "programs"}
     new = {"a": ({"programs": 0.5, "web_good": 0.5}, {"programs": 2.0, "web_good": 3.0})}
-    old = results(tmp_path / "old", OLD)
-    losses, table = joined(tmp_path, *pair(tmp_path, new), "--reuse", str(old), "--map", json.dumps(by))
+    old = source(tmp_path, OLD)
+    losses, table = joined(tmp_path, *pair(tmp_path, new), "--reuse", old, "--map", json.dumps(by))
     assert shares_of(table, "baseline (old)") == pytest.approx({"programs": 0.4, "web_good": 0.15, "web_bad": 0.45})
-    assert set(losses.filter(pl.col("source") == "old")["domain"]) == {"programs"}
+    assert set(of_old(losses)["domain"]) == {"programs"}
     assert "the losses on web are left out: new has none on it" in capsys.readouterr().err
-    losses, table = joined(tmp_path, "--reuse", str(old), "--map", json.dumps({"web": "all", "code": "all"}))
+    losses, table = joined(tmp_path, "--reuse", old, "--map", json.dumps({"web": "all", "code": "all"}))
     assert shares_of(table, "baseline (old)") == pytest.approx({"all": 1.0})
 
 
 def test_a_map_leaves_the_new_runs_and_no_loss_on_other_text_of_the_same_name(tmp_path, capsys) -> None:
     own = pair(tmp_path, {"a": ({"code": 0.4, "rest": 0.1, "web": 0.5}, {"code": 2.0, "rest": 3.3, "web": 2.8})})
-    old = results(tmp_path / "old", OLD)
+    old = source(tmp_path, OLD)
     for name, by, shares, kept in (
         ("split", {"web": {"web": 0.25, "rest": 0.75}}, {"code": 0.4, "web": 0.15, "rest": 0.45}, {"code"}),
         ("renamed", {"code": "web", "web": "rest"}, {"web": 0.4, "rest": 0.6}, {"web", "rest"}),
     ):
-        losses, table = joined(tmp_path, *own, "--reuse", str(old), "--map", json.dumps(by))
+        losses, table = joined(tmp_path, *own, "--reuse", old, "--map", json.dumps(by))
         assert shares_of(table, "a") == {"code": 0.4, "rest": 0.1, "web": 0.5}, name
         assert shares_of(table, "baseline (old)") == pytest.approx(shares), name
-        assert set(losses.filter(pl.col("source") == "old")["domain"]) == kept, name
+        assert set(of_old(losses)["domain"]) == kept, name
     assert "old: the losses on web (older text) are left out" in capsys.readouterr().err
     merged = pair(tmp_path, {"a": ({"rest": 0.4, "web": 0.6}, {"rest": 3.3, "web": 2.8})})
     words = "no loss at a step and on a domain of new"
-    refused(words, joined, tmp_path, *merged, "--reuse", str(old), "--map", json.dumps({"code": "web"}))
+    refused(words, joined, tmp_path, *merged, "--reuse", old, "--map", json.dumps({"code": "web"}))
 
 
 def test_seeds_and_metrics_stay_where_one_table_alone_has_them(tmp_path, capsys) -> None:
-    (tmp_path / "old").mkdir()
-    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
-    for name, table in zip(source, rows("before", *OLD["uniform"]), strict=True):
-        table.write_csv(source[name])
     flags = pair(tmp_path, NEW)
-    twice = [rows("baseline", *NEW["baseline"], seed)[0] for seed in (1, 2)]
-    pl.concat(twice).write_csv(flags[1])
+    pl.concat([tables(NEW, seed)[0] for seed in (1, 2)]).write_csv(flags[1])
     pl.DataFrame({"mixture": ["baseline"], "exam_error": [0.5]}).write_csv(tmp_path / "metrics.csv")
-    out = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
     new = [str(tmp_path / f"new_{name}.parquet") for name in ("losses", "mixtures")]
     flags += ["--metrics", str(tmp_path / "metrics.csv"), "--group-losses", new[0], "--group-mixtures", new[1]]
     take_observations.main([*flags, "--names"])
-    flags = ["--losses", new[0], "--mixtures", new[1], "--reuse", json.dumps(source)]
-    reuse_runs.main([*flags, "--out-losses", out[0], "--out-mixtures", out[1]])
+    older = source(tmp_path, {"before": OLD["uniform"]})
+    joined(tmp_path, "--losses", new[0], "--mixtures", new[1], "--reuse", older)
     found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
     assert found.metrics == ("exam_error",) and found.runs.tolist() == [2, 1]
-
-
-def test_a_round_after_the_end_of_its_search_is_no_further_run(tmp_path, capsys) -> None:
-    old = results(tmp_path / "old", OLD)
-    shutil.copytree(old / "runs/proxy/uniform", old / "runs/proxy/round1")
-    assert set(joined(tmp_path, "--reuse", str(old))[1]["mixture"]) == {"baseline (old)", "round1 (old)"}
 
 
 def test_a_level_that_both_ran_is_taken_off(tmp_path, capsys) -> None:
     higher = {
         name: (shares, {one: 1.02 * loss for one, loss in losses.items()}) for name, (shares, losses) in OLD.items()
     }
-    losses, _ = joined(tmp_path, *pair(tmp_path, OLD), "--reuse", str(results(tmp_path / "old", higher)))
-    old = losses.filter(pl.col("source") == "old").sort("mixture", "domain")["loss"].to_list()
+    losses, _ = joined(tmp_path, *pair(tmp_path, OLD), "--reuse", source(tmp_path, higher))
+    old = of_old(losses).sort("mixture", "domain")["loss"].to_list()
     assert old == pytest.approx([2.0, 3.0, 1.9, 3.1])
     assert "shifted by -1.98 % on average, what 2 mixtures that both ran differ by" in capsys.readouterr().err
 
 
 def test_older_runs_without_tokens_are_as_long_as_the_new_ones_and_repeat_nothing(tmp_path, capsys) -> None:
-    (tmp_path / "old").mkdir()
-    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
-    old, shares = rows("before", *OLD["uniform"])
-    old.drop("tokens").write_csv(source["losses"])
-    shares.write_csv(source["mixtures"])
     flags = pair(tmp_path, NEW)
     pl.read_csv(flags[3]).with_columns(pool=pl.Series([100, 400, 500])).write_csv(flags[3])
-    joined(tmp_path, *flags, "--reuse", json.dumps(source))
+    joined(tmp_path, *flags, "--reuse", source(tmp_path, {"before": OLD["uniform"]}, drop=("tokens",)))
     assert "old: it has no column tokens: its runs count as long as those of new" in capsys.readouterr().err
     found = read_observations(tmp_path / "losses.parquet", tmp_path / "mixtures.parquet")
     assert found.pools.tolist() == [[100, 400, 500], [np.inf] * 3] and found.tokens.tolist() == [1000, 1000]
 
 
-def test_text_that_is_called_otherwise_is_known_by_its_digest(tmp_path, capsys) -> None:
-    old = results(tmp_path / "old", {"a": ({"code": 0.5, "web": 0.5}, {"code": 2.0, "web": 3.0})})
-    runs = {"b": ({"code": 0.5, "net": 0.5}, {"code": 2.0, "net": 3.0})}
-    losses, table = joined(
-        tmp_path, *pair(tmp_path, runs), "--runs", str(results(tmp_path / "new", runs)), "--reuse", str(old)
+def test_a_wrong_map_or_source_is_refused(tmp_path) -> None:
+    old = source(tmp_path, OLD)
+    refused(
+        r"the shares of the parts of 'web' sum to 0\.9",
+        joined,
+        tmp_path,
+        "--reuse",
+        old,
+        "--map",
+        '{"web": {"a": 0.4, "b": 0.5}}',
     )
-    assert shares_of(table, "a (old)") == {"code": 0.5, "net": 0.5} and set(losses["domain"]) == {"code", "net"}
-
-
-def test_runs_that_cannot_be_compared_are_refused(tmp_path) -> None:
-    for number, (changes, words) in enumerate(
-        [
-            ({"tokenizer": "other"}, "its tokenizer is another: losses in nats a token cannot be compared"),
-            ({"shape": {"layers": 4}}, "shape of its runs differ: one recipe alone can be joined"),
-            ({"recipe": RECIPE | {"steps": 50}}, "steps of its runs differ"),
-        ]
-    ):
-        new, old = results(tmp_path / f"new{number}", NEW), results(tmp_path / f"old{number}", OLD, **changes)
-        refused(words, joined, tmp_path, *pair(tmp_path, NEW), "--runs", str(new), "--reuse", str(old))
-
-
-def test_losses_on_other_held_out_text_are_left_out(tmp_path, capsys) -> None:
-    data = {"validation.code": "10 rows of 128 tokens, v4", "validation.web": "10 rows of 128 tokens, other"}
-    old = results(tmp_path / "old", OLD, data=data)
-    losses, _ = joined(
-        tmp_path, *pair(tmp_path, NEW), "--runs", str(results(tmp_path / "new", NEW)), "--reuse", str(old)
-    )
-    assert set(losses.filter(pl.col("source") == "old")["domain"]) == {"code"}
-    assert "the losses on web are left out: the held-out text is another now" in capsys.readouterr().err
-
-
-def test_the_report_has_the_tables_that_were_read(tmp_path) -> None:
-    (tmp_path / "old").mkdir()
-    found = [rows(name, *own) for name, own in OLD.items()]
-    source = {name: str(tmp_path / "old" / f"{name}.csv") for name in ("losses", "mixtures")}
-    for place, name in enumerate(source):
-        pl.concat([one[place] for one in found]).write_csv(source[name])
-    report = tmp_path / "report.json"
-    losses, _ = joined(tmp_path, *pair(tmp_path, NEW), "--reuse", json.dumps(source), "--report", str(report))
-    assert sorted(losses.filter(pl.col("source") == "old")["loss"]) == [1.9, 2.0, 3.0, 3.1]
-    assert list(json.loads(report.read_text())["sources"]["old"]) == list(source.values())
-
-
-def test_a_wrong_map_is_refused(tmp_path) -> None:
-    old = results(tmp_path / "old", OLD)
-    with pytest.raises(InputError, match=r"the shares of the parts of 'web' sum to 0\.9"):
-        joined(tmp_path, "--reuse", str(old), "--map", '{"web": {"a": 0.4, "b": 0.5}}')
-    refused("has no run of large", joined, tmp_path, "--reuse", str(old), "--model", "large")
-    refused("--reuse: folder is", joined, tmp_path, "--reuse", '{"folder": ["a"]}')
     refused("--reuse: losses is 3", joined, tmp_path, "--reuse", '{"losses": 3, "mixtures": "m.csv"}')
+    refused("a source has losses and mixtures", joined, tmp_path, "--reuse", '{"folder": "old"}')
     for by in ({"wbe": {"a": 0.5, "b": 0.5}}, {"web": "a", "cod": "b"}):
         words = 'no domain of older runs "wbe"; did you mean web?' if "wbe" in by else "did you mean code?"
-        refused(words, joined, tmp_path, "--reuse", str(old), "--map", json.dumps(by))
-        source = json.dumps({"folder": str(old), "map": by})
-        refused("map of old: no domain", joined, tmp_path, "--reuse", source)
-    refused("--map is", joined, tmp_path, "--reuse", '{"folder": "old", "map": [1]}')
+        refused(words, joined, tmp_path, "--reuse", old, "--map", json.dumps(by))
+        refused("map of old: no domain", joined, tmp_path, "--reuse", source(tmp_path, OLD, map=by))
+    refused("--map is", joined, tmp_path, "--reuse", source(tmp_path, OLD, map=[1]))
 
 
 def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp_path, capsys) -> None:
@@ -266,7 +207,7 @@ def test_old_runs_without_a_loss_on_the_new_text_are_fitted_and_not_compared(tmp
         name: (shares, {key: loss for key, loss in own.items() if key != "papers"})
         for name, (shares, own) in made[0].items()
     }
-    joined(tmp_path, *pair(tmp_path, made[1]), "--reuse", str(results(tmp_path / "old", old)))
+    joined(tmp_path, *pair(tmp_path, made[1]), "--reuse", source(tmp_path, old))
     tables = ["--losses", str(tmp_path / "losses.parquet"), "--mixtures", str(tmp_path / "mixtures.parquet")]
     propose_round.main([*tables, "--out", str(tmp_path / "next.csv")])
     said = capsys.readouterr()
@@ -286,7 +227,7 @@ def test_a_size_of_a_run_is_shifted_by_its_own_difference_and_no_longer_run_join
     losses = pl.DataFrame([("m", 100, "web", 3.0 * 1.03, 1e6)], columns, orient="row")
     new = reuse.Pair("new", losses, mixed)
     joined, _, _ = reuse.join(new, [reuse.Pair("old", pl.DataFrame(old, columns, orient="row"), mixed)], {})
-    assert joined.filter(pl.col("source") == "old")["loss"].to_list() == pytest.approx([3.0 * 1.03, 2.4 * 1.03])
+    assert of_old(joined)["loss"].to_list() == pytest.approx([3.0 * 1.03, 2.4 * 1.03])
     longer = [*old, ("m", 200, "web", 2.9, 1e6), ("m", 50, "web", 3.3, 1e6)]
     pair = reuse.Pair("old", pl.DataFrame(longer, columns, orient="row"), mixed)
     refused("200.*100", reuse.join, new, [pair], {})

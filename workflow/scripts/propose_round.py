@@ -108,15 +108,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _overspent(options, search) -> str | None:
-    """Why one more round is beyond --budget, older runs that were joined not counted; None: it is not."""
+    """Why one more round is beyond --budget; None: it is not."""
     if not options.models:
         raise InputError("--budget needs --models: what a run costs.")
     models = read_models(options.models, options.offered)
     large = read_large(options.large, options.models) if options.large else None
-    losses = read_table(options.losses)
-    older = set(losses.filter(pl.col("source") != "new")["mixture"]) if "source" in losses.columns else ()
-    own = [row for row, name in enumerate(search.observed.mixtures) if name not in older]
-    return overspent(search.observed.take(own), models, options.count, read_budget(options.budget, large))
+    return overspent(search.observed, models, options.count, read_budget(options.budget, large))
 
 
 def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:

@@ -1,18 +1,15 @@
 """Join the runs of earlier corpora to those of a new one, as the pair of tables that laws read.
 
-Optional losses and mixtures of the new runs; folders of results, or tables; a map of domains ->
-losses and mixtures with a column `source`, and the digests of what was reused. Domains that a run
-did not have are at proportion 0.
+Optional losses and mixtures of the new runs; those of the older ones; a map of domains -> losses and
+mixtures, and the digests of what was reused. Domains that a run did not have are at proportion 0.
 """
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 from bimix.errors import InputError, run
-from bimix.observations.reuse import Pair, checked_map, join, of_runs, read_source
-from bimix.observations.tables import ROW, read_losses, read_mixtures
+from bimix.observations.reuse import checked_map, join, read_pair, read_source
 from bimix.outputs import write_json, write_table
 from bimix.tables import read_object
 
@@ -21,11 +18,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--losses", type=Path, help="of the new runs, csv or parquet; without it only older ones")
     parser.add_argument("--mixtures", type=Path, help="of the new runs")
-    parser.add_argument("--runs", nargs="+", default=[], metavar="RUN",
-        help="the new runs, by which text and recipe are compared: a folder of results, or their run.json")  # fmt: skip
-    parser.add_argument("--reuse", nargs="+", required=True, metavar="SOURCE",
-        help='a folder of results, or {"losses": F, "mixtures": F}, JSON')  # fmt: skip
-    parser.add_argument("--model", help="whose runs are reused, where a folder has several models")
+    parser.add_argument(
+        "--reuse", nargs="+", required=True, metavar="SOURCE", help='the older runs, JSON {"losses": F, "mixtures": F}'
+    )
     parser.add_argument("--map", default="{}", help="{old domain: new one, or {new one: share of text}}, JSON or file")
     parser.add_argument("--out-losses", type=Path, help="to write: losses of all runs, csv or parquet")
     parser.add_argument("--out-mixtures", type=Path, help="to write: mixtures of all runs, csv or parquet")
@@ -35,18 +30,9 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError("--losses and --mixtures go together: the runs that the older ones are joined to.")
     if not (options.out_losses or options.out_mixtures):
         raise InputError("--out-losses and --out-mixtures: name at least one of the tables to write.")
-    new = None
-    if options.losses:
-        mixtures = read_mixtures(options.mixtures)
-        losses = read_losses(options.losses, mixtures.names("domain")).table
-        new = Pair("new", losses.drop(ROW), mixtures.table.drop(ROW))
-        if options.runs:
-            reports = [Path(run) for run in options.runs]
-            folder = len(reports) == 1 and reports[0].is_dir()
-            made = read_source(options.runs[0], options.model) if folder else of_runs(reports, "new")
-            new = replace(new, recipe=made.recipe, texts=made.texts)
+    new = read_pair("new", options.losses, options.mixtures) if options.losses else None
     by = checked_map(read_object(options.map)[0])
-    olds = [read_source(one, options.model) for one in options.reuse]
+    olds = [read_source(one) for one in options.reuse]
     losses, mixtures, said = join(new, olds, by)
     for sentence in said:
         print(sentence, file=sys.stderr)

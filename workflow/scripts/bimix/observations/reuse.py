@@ -1,14 +1,13 @@
 """Joins runs on earlier corpora to those on a new one, as one tidy pair that every law reads.
 
-A source is a folder of results, whose runs report their training and validation text, or a pair of
-tables. Old domains are mapped to new ones by a linear map of shares; missing proportions are 0.
-Losses are joined where validation text, tokenizer and recipe are the same.
+A source is a pair of tables. Old domains are mapped to new ones by a linear map of shares; missing
+proportions are 0. Tables do not say which tokenizer, recipe and held-out text they are of: these
+must be the same.
 
 Seeds and versions may shift the losses of a source. A law would take such a shift for an effect of
 the mixture, so the source's losses are corrected by the difference in mixtures that both ran.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,28 +15,25 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bimix.digests import check, digest_file
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.names import shown, unknown
 from bimix.observations.tables import ROW, by_mixture, few, read_losses, read_mixtures, run_key
-from bimix.tables import parsed_json, read_json, read_table
+from bimix.tables import parsed_json
 
 ALIKE = 1e-4  # total variation of mixtures that are the same but for rounding
 DRAWN = 2.0  # runs' worth of the mean over loss domains in the shift of each
 MEANT = {"seed": 1, "metric": False}  # by a table of losses that lacks the column
-ROWS = re.compile(r"(\d+) rows of (\d+) tokens, (\w+)")
 Map = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Tidy losses and mixtures of one source; `texts` and `recipe` where its runs report them."""
+    """Tidy losses and mixtures of one source."""
 
     name: str
     losses: pl.DataFrame
     mixtures: pl.DataFrame
-    recipe: dict = field(default_factory=dict)  # all but the seed
-    texts: dict[str, str] = field(default_factory=dict)  # train.{domain}, validation.{domain}: digest
     files: dict[str, str] = field(default_factory=dict)  # what it was read from: digest
 
     def domains(self) -> set[str]:
@@ -45,65 +41,29 @@ class Pair:
         return {name for table in (self.losses, self.mixtures) for name in table["domain"].cast(pl.String).unique()}
 
 
-def read_source(source: str, model: str | None) -> Pair:
-    """The runs of `model` in a folder, or JSON {"folder"} or {"losses", "mixtures"}, and `map`."""
-    given = parsed_json(source, "--reuse") if source.lstrip().startswith("{") else {"folder": source}
+def read_source(source: str) -> Pair:
+    """The runs of JSON {"losses": file, "mixtures": file}, and `map`."""
+    if not source.lstrip().startswith("{"):
+        tables = '{"losses": "losses/MODEL/GROUP.parquet", "mixtures": "mixtures/groups/GROUP.parquet"}'
+        raise InputError(f"--reuse {source}: name two tables; of a folder of results as {tables}, below it.")
+    given = parsed_json(source, "--reuse")
     by = checked_map(given.pop("map", {}))
     if strange := [key for key, value in given.items() if not isinstance(value, str)]:
         raise InputError(f"--reuse: {strange[0]} is {shown(given[strange[0]])}: it must be one path, as text.")
-    if set(given) == {"folder"}:
-        return checked_source(_of_folder(Path(given["folder"]), model), by)
     if set(given) != {"losses", "mixtures"}:
-        raise InputError(f"--reuse {source}: a source has a folder, or losses and mixtures; and may have a map.")
-    mixtures = read_mixtures(given["mixtures"])
-    losses = read_losses(given["losses"], mixtures.names("domain")).table
-    files = {path: digest_file(Path(path)) for path in given.values()}
-    name = Path(given["losses"]).parent.name or "old"
-    return checked_source(Pair(name, losses.drop(ROW), mixtures.table.drop(ROW), files=files), by)
+        raise InputError(f"--reuse {source}: a source has losses and mixtures, and may have a map.")
+    pair = read_pair(Path(given["losses"]).parent.name or "old", given["losses"], given["mixtures"])
+    if strange := [name for name in by if name not in pair.domains()]:
+        raise InputError(f"--reuse, map of {pair.name}: {unknown('domain', strange[0], sorted(pair.domains()))}")
+    return mapped(pair, by)
 
 
-def _of_folder(folder: Path, model: str | None) -> Pair:
-    """The finished runs in a folder of results. Errors: there are none; those of `of_runs`."""
-    runs = sorted(folder.glob(f"runs/{model or '*'}/*/run.json"))
-    if not runs:
-        raise InputError(f"{folder} has no run of {model or 'any model'} (runs/{model or '*'}/*/run.json) to reuse.")
-    models = sorted({path.parents[1].name for path in runs})
-    if len(models) > 1:
-        raise InputError(f"{folder} has runs of {', '.join(models)}: --model names one of them.")
-    return of_runs(runs, folder.name)
-
-
-def of_runs(runs: Sequence[Path], name: str) -> Pair:
-    """Finished runs with one recipe, from their run.json. Errors: they differ; all have stages."""
-    losses, mixtures, recipe, texts, files = [], [], None, None, {}
-    for path in runs:
-        said, mixture = read_json(path), path.parent.name.partition("@")[0]
-        if any(not isinstance(share, float | int) for share in said["mixture"].values()):
-            continue  # in stages: no one proportion
-        own = {key: value for key, value in said["recipe"].items() if key != "seed"}
-        own |= {"shape": said["shape"], "tokenizer": said["tokenizer"]}
-        found = {key: ROWS.match(value) for key, value in said["data"].items()}
-        digests = {key: match[3] for key, match in found.items() if match}
-        if recipe is None:
-            recipe, texts = own, digests
-        if own != recipe or any(texts.get(key) != one for key, one in digests.items() if key.startswith("validation.")):
-            raise InputError(f"{path}: its recipe or its held-out text is not that of {runs[0]}: reuse one kind.")
-        measured = check(path.with_name("losses.parquet"))
-        digest = digest_file(measured)
-        if digest in files.values():
-            continue  # a run before it again, as a round after the end of its search is
-        files[str(measured)] = digest
-        table = read_table(measured)
-        losses.append(table.select(pl.lit(mixture).alias("mixture"), pl.lit(said["seed"]).alias("seed"), pl.all()))
-        for domain, share in said["mixture"].items():
-            match = found.get(f"train.{domain}")
-            pool = float(match[1]) * float(match[2]) if match else None
-            mixtures.append((mixture, domain, float(share), pool))
-    if not losses:
-        raise InputError(f"{name}: all of its runs are in stages: a law needs one proportion of each domain.")
-    schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64, "pool": pl.Float64}
-    table = pl.DataFrame(mixtures, schema=schema, orient="row").unique(["mixture", "domain"], maintain_order=True)
-    return Pair(name, pl.concat(losses, how="diagonal_relaxed"), table, recipe, texts, files)
+def read_pair(name: str, losses: Path | str, mixtures: Path | str) -> Pair:
+    """The source of two tables."""
+    tidy = read_mixtures(mixtures)
+    table = read_losses(losses, tidy.names("domain")).table
+    files = {str(path): digest_file(Path(path)) for path in (losses, mixtures)}
+    return Pair(name, table.drop(ROW), tidy.table.drop(ROW), files)
 
 
 def checked_map(given: Mapping[str, object]) -> Map:
@@ -121,13 +81,6 @@ def checked_map(given: Mapping[str, object]) -> Map:
             raise InputError(f"--map: the shares of the parts of {name!r} sum to {sum(parts.values()):.6g}, not to 1.")
         found[name] = {part: share / sum(parts.values()) for part, share in parts.items()}
     return found
-
-
-def checked_source(pair: Pair, by: Map) -> Pair:
-    """The pair in new domains. Errors: the map names a domain that the source does not have."""
-    if strange := [name for name in by if name not in pair.domains()]:
-        raise InputError(f"--reuse, map of {pair.name}: {unknown('domain', strange[0], sorted(pair.domains()))}")
-    return mapped(pair, by)
 
 
 def mapped(pair: Pair, by: Map) -> Pair:
@@ -154,85 +107,53 @@ def mapped(pair: Pair, by: Map) -> Pair:
     names |= {
         name: f"{name} (older text)" for name in into if name not in names and (name in by or name in whole.values())
     }
-    losses = pair.losses.with_columns(pl.col("domain").cast(pl.String).replace(names))
-    texts = {}
-    for key, digest in pair.texts.items():
-        split, _, name = key.partition(".")
-        texts[f"{split}.{names.get(name, name)}"] = digest
-    return replace(pair, losses=losses, mixtures=table, texts=texts)
+    return replace(
+        pair, losses=pair.losses.with_columns(pl.col("domain").cast(pl.String).replace(names)), mixtures=table
+    )
 
 
 def join(new: Pair | None, olds: Sequence[Pair], by: Map) -> tuple[pl.DataFrame, pl.DataFrame, list[str]]:
-    """Losses and mixtures of the new and all older runs, with the column `source`, and remarks.
-    Older mixtures are called `name (source)`.
+    """Losses and mixtures of the new and all older runs, and remarks. Older mixtures are called
+    `name (source)`.
 
-    Errors: runs of another recipe, model or tokenizer; sources without a step or a loss in common.
+    Errors: sources of one name, or without a step or a loss in common.
     """
     said: list[str] = []
-    kept: list[Pair] = []
     there = sorted(set().union(*(pair.domains() for pair in olds)))
     if strange := [name for name in by if name not in there]:
         raise InputError(f"--map: {unknown('domain of older runs', strange[0], there)}")
-    for number, pair in enumerate(([new] if new else []) + list(olds)):
-        first = kept[0] if kept else None
-        if number or new is None:  # the new runs are in the new domains already
-            pair = mapped(pair, by | (_same_text(first, pair) if first else {}))
-        if first is not None:
-            pair, more = _fitting(first, pair)
+    kept = [new] if new else []  # the new runs are in the new domains already
+    for pair in olds:
+        pair = mapped(pair, by)
+        if kept:
+            pair, more = _fitting(kept[0], pair)
             said += more
-        if number or new is None:
-            called = pl.col("mixture").cast(pl.String) + f" ({pair.name})"
-            pair = replace(pair, losses=pair.losses.with_columns(called), mixtures=pair.mixtures.with_columns(called))
-        kept.append(pair)
+        called = pl.col("mixture").cast(pl.String) + f" ({pair.name})"
+        kept.append(replace(pair, losses=pair.losses.with_columns(called), mixtures=pair.mixtures.with_columns(called)))
     names = [pair.name for pair in kept]
     if len(set(names)) < len(names):
         raise InputError(f"two sources are called {next(n for n in names if names.count(n) > 1)!r}: rename a folder.")
     meant = {key: one for key, one in MEANT.items() if any(key in pair.losses.columns for pair in kept)}
-    for n, pair in enumerate(kept):
-        lacking = {key: pl.lit(one) for key, one in meant.items() if key not in pair.losses.columns}
-        kept[n] = replace(pair, losses=pair.losses.with_columns(**lacking))
-    tables = []
-    for what in ("losses", "mixtures"):
-        parts = [getattr(pair, what).with_columns(source=pl.lit(pair.name)) for pair in kept]
-        whole = set.intersection(*(set(part.columns) for part in parts)) | {"pool"}
-        tables.append(
-            pl.concat([part.select(c for c in part.columns if c in whole) for part in parts], how="diagonal_relaxed")
-        )
-    losses, mixtures = tables
-    if "tokens" not in losses.columns:
-        mixtures = mixtures.drop("pool", strict=False)
-    return losses, mixtures, said
+    tables = [
+        pair.losses.with_columns(pl.lit(one).alias(key) for key, one in meant.items() if key not in pair.losses.columns)
+        for pair in kept
+    ]
+    losses = _shared_columns(tables)
+    mixtures = _shared_columns([pair.mixtures for pair in kept], "pool")
+    return losses, mixtures if "tokens" in losses.columns else mixtures.drop("pool", strict=False), said
 
 
-def _same_text(first: Pair, pair: Pair) -> Map:
-    """The domains of a source whose text is in the new runs under another name."""
-    now = {digest: key[len("train.") :] for key, digest in first.texts.items() if key.startswith("train.")}
-    old = {key[len("train.") :]: digest for key, digest in pair.texts.items() if key.startswith("train.")}
-    return {
-        name: {now[one]: 1.0} for name, one in old.items() if one in now and name != now[one] and now[one] not in old
-    }
+def _shared_columns(tables: Sequence[pl.DataFrame], *further: str) -> pl.DataFrame:
+    """The rows of all tables, in the columns that all have, and in `further` ones that some have."""
+    shared = set.intersection(*(set(table.columns) for table in tables)) | set(further)
+    return pl.concat(
+        [table.select(c for c in table.columns if c in shared) for table in tables], how="diagonal_relaxed"
+    )
 
 
 def _fitting(first: Pair, pair: Pair) -> tuple[Pair, list[str]]:
     """A source's losses that are comparable to the first's, shifted to its level, and remarks."""
     said, losses = [], pair.losses
-    if first.recipe and pair.recipe:
-        differ = [key for key in first.recipe if first.recipe[key] != pair.recipe.get(key)]
-        if "tokenizer" in differ:
-            raise InputError(
-                f"{pair.name}: its tokenizer is another: losses in nats a token cannot be compared. Keep the old tokenizer"
-                " (`tokenizer: {file: ...}`), or give tables of losses in the new nats."
-            )
-        if differ:
-            raise InputError(f"{pair.name}: {', '.join(differ)} of its runs differ: one recipe alone can be joined.")
-    both = {key: one for key, one in pair.texts.items() if key in first.texts and one != first.texts[key]}
-    other = sorted(key.partition(".")[2] for key in both if key.startswith("validation."))
-    if other:
-        losses = losses.filter(~pl.col("domain").is_in(other))
-        said.append(f"{pair.name}: the losses on {', '.join(other)} are left out: the held-out text is another now.")
-    refiltered = sorted(key.partition(".")[2] for key in both if key.startswith("train."))
-    if refiltered:
-        said.append(f"{pair.name}: the text of {', '.join(refiltered)} has changed: its runs count as on the new one.")
     if ("parameters" in first.losses.columns) != ("parameters" in losses.columns):
         raise InputError(f"{pair.name}: one of the tables of losses has a column parameters, and the other has not.")
     last = first.losses["step"].max()
