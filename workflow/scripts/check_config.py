@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.settings.files import check_files, prefix
-from bimix.settings.prepare import Call, prepare
+from bimix.settings.files import announce_laws, check_files, prefix
 
 CODE = Path(__file__).resolve().parents[2]
 
@@ -24,6 +23,9 @@ def main(argv: list[str] | None = None) -> None:
     base = [workflows, own] if place and own.exists() else [workflows]
     files = [*base, *options.files]
     check_files(files)
+    announce_laws(files)
+    from bimix.settings.prepare import Call, prepare  # it imports the table of laws
+
     ready = prepare(Call(CODE, place, files, len(options.files), {}))
     for remark in ready.remarks:
         print(f"Remark: {remark}")

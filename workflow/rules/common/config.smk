@@ -66,7 +66,6 @@ sys.path.insert(0, str(HOME / "workflow/scripts"))
 from bimix.errors import masked
 from bimix.errors import InputError
 from bimix.settings import files as settings_files
-from bimix.settings.prepare import Call, prepare
 
 # Planning makes millions of objects that stay; looking through them again is a tenth of its time.
 gc.set_threshold(200_000, 20, 20)
@@ -133,6 +132,9 @@ def prepared():
 
     Stop before the first job on a wrong config, and print what is to be said on another.
     """
+    settings_files.announce_laws(config_files())
+    from bimix.settings.prepare import Call, prepare  # here: it imports the table of laws
+
     try:
         ready = prepare(
             Call(HOME, PREFIX, config_files(), len(GIVEN_FILES), GIVEN_CONFIG, sys.argv[1:], PLANS, DRY_RUN)

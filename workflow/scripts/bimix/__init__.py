@@ -21,7 +21,7 @@ At the top, for all: blocks of the config, errors, names, digests, outputs, tabl
 
 Only `model`, `training` and `reweighting` import torch or Accelerate.
 Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/files`, `corpus/harvest`,
-`corpus/samples`, `corpus/sources`, `corpus/stream`, `corpus/tasks`, `digests`,
+`corpus/samples`, `corpus/sources`, `corpus/stream`, `corpus/tasks`, `digests`, `laws/table`,
 `observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/files`,
 `settings/ladder`, `settings/scope`, `settings/text`, `tables`,

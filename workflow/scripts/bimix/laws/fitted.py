@@ -5,9 +5,12 @@ order, the fitted steps and mixtures, the range of fitted proportions, the coeff
 loss domain, and warnings about coefficients that the data do not determine.
 """
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.laws.table import LAWS
 from bimix.observations.observations import Observations
@@ -57,6 +60,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
     fitted = {
         "law": law,
         "formula": entry.formula,
+        **({"law_file": {"path": entry.module, "digest": digest_file(Path(entry.module))}} if entry.is_own else {}),
         "domains": list(observed.domains),
         "loss_domains": list(observed.loss_domains),
         "steps": [int(step) for step in observed.steps],

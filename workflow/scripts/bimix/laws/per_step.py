@@ -3,7 +3,8 @@
 The module of such a law has:
 
     fit_step(shares (n, m), losses (n,), weights (n,), domains, begin, **settings) -> numbers,
-        for JSON; begin: those of an earlier fit, whose choices are kept, or None
+        for JSON; begin: those of an earlier fit, whose choices are kept, or None. With a parameter
+        `loss` it gets the name of the loss domain
     predict_step(numbers, domains, shares (n, m)) -> losses (n,)
     slope_step(numbers, domains) -> function of shares (m,) that gives the loss, but for a constant,
         and its gradient (m,)
@@ -12,6 +13,7 @@ The module of such a law has:
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from types import ModuleType
 
 import numpy as np
@@ -35,6 +37,7 @@ class PerStep:
         """Coefficients, and empty notes, from the runs (n,) with a loss at a step, at least two."""
         base = np.ones(len(observed.mixtures)) if weights is None else np.asarray(weights, dtype=float)
         coefficients: dict = {}
+        reads_name = "loss" in signature(self.module.fit_step).parameters
         for i, domain in enumerate(observed.loss_domains):
             steps = {}
             for s, step in enumerate(observed.steps):
@@ -42,7 +45,8 @@ class PerStep:
                 if used.sum() >= 2:
                     begin = start["coefficients"][domain]["steps"].get(str(step)) if start else None
                     runs = observed.proportions[used], observed.losses[used, s, i], base[used]
-                    steps[str(step)] = self.module.fit_step(*runs, observed.domains, begin, **self.settings)
+                    more = {**self.settings, "loss": domain} if reads_name else self.settings
+                    steps[str(step)] = self.module.fit_step(*runs, observed.domains, begin, **more)
             coefficients[domain] = {"steps": steps}
         return coefficients, {}
 

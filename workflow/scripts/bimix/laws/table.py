@@ -11,19 +11,28 @@ A law over steps is a module with
 
 and, where it reads pools, `at_run`. A per-step law is a module with these functions for one step
 and one loss domain (`per_step.py`).
+
+A module of the user's own needs no entry: the variable BIMIX_LAWS names it, {name: path} as JSON. A
+workflow sets it by `laws/own` of its config.
 """
 
+import json
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
+
+OWN_LAWS = "BIMIX_LAWS"
 
 
 @dataclass(frozen=True)
 class Law:
-    module: str  # below bimix.laws
+    module: str  # below bimix.laws; of the user's own laws a path
     formula: str
     # The number of coefficients as formulas (paper App. Complexity Analysis) in m training domains,
     # d loss domains, n steps: one loss domain at one step, all at one step, all at all steps.
@@ -60,10 +69,19 @@ class Law:
     # Arguments of `fit_step`, where two laws share a module.
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_own(self) -> bool:
+        return self.module.endswith(".py")
+
     @cached_property
     def code(self) -> Any:
         """The functions of the law, as listed in the head of this file."""
-        module = import_module(f"bimix.laws.{self.module}")
+        if self.is_own:
+            spec = spec_from_file_location(Path(self.module).stem, self.module)
+            module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            module = import_module(f"bimix.laws.{self.module}")
         if self.over_steps:
             return module
         return import_module("bimix.laws.per_step").PerStep(module, self.settings)
@@ -136,6 +154,24 @@ LAWS: dict[str, Law] = {
         most_refits=8,  # a fit takes seconds
     ),
 }
+
+
+def own_law(path: str) -> Law:
+    """The entry of a law of the user's own, by the functions that its file defines: it is not run here."""
+    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    convex = any(f"\ndef {name}(" in text for name in ("slope_step", "objective"))
+    return Law(
+        path,
+        f"of {path}",
+        ("-", "-", "-"),
+        "convex" if convex else "simulated",
+        least_runs=lambda m: 2,
+        refuses_few=False,
+        over_steps="\ndef fit(" in text,
+    )
+
+
+LAWS |= {name: own_law(path) for name, path in json.loads(os.environ.get(OWN_LAWS, "{}")).items()}
 
 # Laws whose optimum {law} is fitted to the swarm, where there is one; for the others {law}_swarm
 # is. The swarm is measured at one step.

@@ -104,6 +104,9 @@ def _fault(block: Key, key: str | Key, sentence: str, remark: bool = False) -> F
 
 def _of_config(config: Config) -> Iterator[Fault]:
     """Faults of what stands outside the datasets."""
+    for name, path in (config.laws.own or {}).items():
+        if fault := text.file_fault(path):
+            yield Fault(("laws", "own", name), fault)
     recipes = config.training
     for name, recipe in recipes.items():
         if recipe.get("like") in recipes:  # which is so itself: else it would have been taken over

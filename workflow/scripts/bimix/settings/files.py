@@ -5,6 +5,7 @@ Snakemake merges the files into one dict, in which a key given twice is there on
 line.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,6 +92,18 @@ def read_layer(path: Path | str) -> dict:
     layer = yaml.load(Path(path).read_text(encoding="utf-8-sig").expandtabs(), Loader=LOADER)
     layer.pop(YTE, None)
     return layer
+
+
+def announce_laws(paths: Iterable[Path | str]) -> None:
+    """Name the laws under `laws/own` of files to this process and its jobs, before laws/table.py is
+    imported.
+    """
+    own: dict = {}
+    for path in paths:
+        laws = read_layer(path).get("laws")
+        own |= (laws.get("own") or {}) if isinstance(laws, Mapping) else {}
+    if own:
+        os.environ["BIMIX_LAWS"] = json.dumps({str(name): str(path) for name, path in own.items()})
 
 
 @dataclass

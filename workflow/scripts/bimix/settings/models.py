@@ -125,6 +125,7 @@ Below = described(
     lambda path: path.startswith("{folder}/") and ".." not in path and path.endswith((".csv", ".tsv", ".jsonl")),
 )
 Law = Literal[tuple(LAWS)]
+Python = described(str, "the path of a Python file", lambda path: path.endswith(".py"))
 Numbers = described(dict[Domain, NotNegative], "a block of domains and their numbers")
 Relatives = described(
     list[str | None], "a list of a source and a topic, each a name or null", min_length=1, max_length=2
@@ -234,6 +235,7 @@ class Laws(Block):
     optimise: Some[Law] = need("Laws that give an optimised mixture.")
     seed: Natural = need("Seed of all random draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
+    own: dict[Name, Python] = key("Laws of your own, by name ([how](contributing.md#add-a-law)).", "none")
     intervals: Intervals = need("Refits for those of coefficients and proportions ([laws](laws.md)).")
 
 
