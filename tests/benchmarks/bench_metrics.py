@@ -1,22 +1,18 @@
 """Measure the errors of laws of metrics (no test: run it by hand).
 
-python tests/benchmarks/bench_metrics.py {made,olmix} [folder of olmix/] [--kinds ...] [--seeds ...]
-[--tables ...] [--counts ...] [--first N] -> tables on standard output
+python tests/benchmarks/bench_metrics.py FOLDER [--seeds ...] [--tables ...] [--counts ...] [--first N]
+-> tables on standard output; FOLDER holds olmix/
 
-`made`: tables of made_metrics.py, 19 domains, 17 error rates, 64 runs; new mixtures without noise.
-`olmix`: single benchmarks, every sixth from --first
-on, of three swarms (resources/reproductions/olmix), at a quarter, a half and all of the runs
-that are not asked for (16, 32 and 128 are). A cell is the error of unseen mixtures in %,
-Spearman x 100 by loss domain, and that of the mean over loss domains; means over the draws.
+Single benchmarks, every sixth from --first on, of three swarms (resources/reproductions/olmix), at a
+quarter, a half and all of the runs that are not predicted (16, 32 and 128 are). A cell is the error of
+unseen mixtures in %, Spearman x 100 by loss domain, and that of the mean over loss domains; means over
+the draws.
 """
 
-from pathlib import Path
-
 import bench
-import made_metrics
 import numpy as np
 from print_rows import in_order
-from public_tables import from_wide, olmix
+from public_tables import olmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
@@ -58,37 +54,22 @@ def line(name, rows):
 
 
 def main(argv=None):
-    parser = bench.parser(__doc__, numbers={"--first": 0})
-    parser.add_argument("what", choices=["made", "olmix"])
-    parser.add_argument("folder", type=Path, nargs="?", help="of the public runs")
-    parser.add_argument("--kinds", nargs="+", default=made_metrics.KINDS)
+    parser = bench.parser(__doc__, "folder", numbers={"--first": 0})
     parser.add_argument("--seeds", type=int, nargs="+", default=range(100, 104))
-    parser.add_argument("--tables", nargs="+")
-    parser.add_argument("--counts", type=int, nargs="+", help="of runs that are fitted, of public tables")
+    parser.add_argument("--tables", nargs="+", default=list(SWARMS), choices=list(SWARMS))
+    parser.add_argument("--counts", type=int, nargs="+", help="of runs that are fitted")
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
     options = parser.parse_args(argv)
     print("error, Spearman by loss, of the mean: " + ", ".join(options.ways))
-    ways = [WAYS[name] for name in options.ways]
-    if options.what == "made":
-        for kind in options.kinds:
-            rows = []
-            for seed in options.seeds:
-                shares, seen, new, truth = made_metrics.table(kind, seed)
-                names = [f"d{j:02d}" for j in range(shares.shape[1])], [f"metric{i:02d}" for i in range(seen.shape[1])]
-                observed = from_wide(names[0], shares, names[1], seen)
-                rows.append([cell(truth, way(observed, new)) for way in ways])
-            line(kind, rows)
-        return
-    for name, (released, joined, asked, counts) in SWARMS.items():
-        if options.tables and name not in options.tables:
-            continue
+    for name in options.tables:
+        released, joined, predicted, counts = SWARMS[name]
         runs = benchmarks(options.folder, released, joined, options.first)
         for count in options.counts or counts:
             rows = []
             for draw in options.seeds:
                 order = np.random.default_rng([77, draw]).permutation(len(runs.mixtures))
-                new, fitted = runs.take(order[-asked:]), runs.take(order[:count])
-                rows.append([cell(new.losses[:, 0], way(fitted, new.proportions)) for way in ways])
+                new, fitted = runs.take(order[-predicted:]), runs.take(order[:count])
+                rows.append([cell(new.losses[:, 0], WAYS[way](fitted, new.proportions)) for way in options.ways])
             line(f"{name}, {count} runs", rows)
 
 
