@@ -39,6 +39,7 @@ BOARD = {
     "spearman_average": pl.Float64,
     "regret_percent": pl.Float64,
     "coverage": pl.Float64,
+    "coverage_average": pl.Float64,
     "seconds": pl.Float64,
     "note": pl.String,
 }
@@ -96,8 +97,9 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
 
     Error and Spearman are means over loss domains; `spearman_average` and `regret` are of the plain
     average of the losses, regret that of the run predicted best over the best. `coverage` of 90 %
-    intervals from left-out runs is measured in the first `covered` draws. All laws get the same
-    draws. `by_share` is the rule without runs (`by_share`), which has ranks alone.
+    intervals from left-out runs, of losses and of their plain average, is measured in the first
+    `covered` draws. All laws get the same draws. `by_share` is the rule without runs (`by_share`),
+    which has ranks alone.
     """
     rows = []
     total = len(case.fitted.mixtures)
@@ -113,7 +115,7 @@ def judged(case: Case, laws: list[str], counts: list[int] | None, draws: int, co
                     scores = _scores(law, some, asked, case.ranks_only, draw < covered)
                     rows.append((case.name, law, runs, draw, *scores, time.process_time() - began, None))
                 except InputError as refusal:
-                    rows.append((case.name, law, runs, draw, *[None] * 6, str(refusal)))
+                    rows.append((case.name, law, runs, draw, *[None] * 7, str(refusal)))
             if (scores := by_share(asked)) is not None:
                 rows.append((case.name, "by_share", runs, draw, *scores, 0.0, None))
     return pl.DataFrame(rows, BOARD, orient="row")
@@ -130,13 +132,16 @@ def _scores(law: str, some: Observations, asked: Observations, ranks_only: bool,
     ranks = float(ranks[np.isfinite(ranks)].mean()) if np.isfinite(ranks).any() else None
     together = float(rank_correlation(average, guessed)[0])
     error = None if ranks_only else float(100 * np.mean(np.abs(predicted / truth - 1)))
-    inside = None
+    inside = [None, None]
     if covers and not ranks_only and asked.pools is None and len(some.mixtures) >= 3:
         step = int(asked.steps[-1])
-        guess = picked(predicted[None], None)[0]
-        low, high = left_out(fitted, some, step).ends(guess, asked.proportions, step, None, LEVEL)
-        inside = float(((low <= truth) & (truth <= high)).mean())
-    return error, ranks, together if np.isfinite(together) else None, float(regret), inside
+        left = left_out(fitted, some, step)
+        for number, target in enumerate((None, np.ones(truth.shape[1]))):
+            guess = picked(predicted, target)
+            low, high = left.ends(guess, asked.proportions, step, target, LEVEL)
+            measured = picked(truth, target)
+            inside[number] = float(((low <= measured) & (measured <= high)).mean())
+    return error, ranks, together if np.isfinite(together) else None, float(regret), *inside
 
 
 def by_share(asked: Observations) -> tuple | None:
@@ -153,7 +158,7 @@ def by_share(asked: Observations) -> tuple | None:
     of_average = float(rank_correlation(average, together)[0])
     regret = 100 * (average[together.argmin(), 0] / average.min() - 1)
     ranks = float(ranks[np.isfinite(ranks)].mean()) if np.isfinite(ranks).any() else None
-    return None, ranks, of_average if np.isfinite(of_average) else None, float(regret), None
+    return None, ranks, of_average if np.isfinite(of_average) else None, float(regret), None, None
 
 
 def table(rows: pl.DataFrame) -> pl.DataFrame:
