@@ -1,10 +1,10 @@
 """Measure what each part of `transfer` earns (no test: run it by hand).
 
-python tests/benchmarks/bench_ablation.py FOLDER [--without ...] [--counts 8 16 32] [--draws 2]
+python tests/benchmarks/bench_ablation.py FOLDER [--without ...] [--counts 8 16 32] [--draws 4]
 -> standard output; FOLDER holds regmix/, mixinglaws/ and olmix/, the proof is that of
 resources/observations. Each draw fits some runs and predicts the others at the last step. Of each
 part: its error without it over that with it, for each table and number of runs, and the geometric
-mean of the cells with its standard error. Known laws are those of tests/laws/known.py.
+mean of the cells with its standard error, the least and the worst cell. Known laws are those of tests/laws/known.py.
 """
 
 from collections.abc import Callable
@@ -115,7 +115,7 @@ def error(part: Part, runs: Observations, shares: np.ndarray, truth: np.ndarray)
 
 
 def main(argv: list[str] | None = None) -> None:
-    parser = bench.parser(__doc__, "folder", numbers={"--draws": 2})
+    parser = bench.parser(__doc__, "folder", numbers={"--draws": 4})
     parser.add_argument("--without", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--tables", nargs="+", help="of these alone")
     parser.add_argument("--counts", nargs="+", type=int, default=[8, 16, 32], help="of runs that are fitted")
@@ -141,7 +141,8 @@ def main(argv: list[str] | None = None) -> None:
         for kind, own in cells.items():
             if own:
                 deviation = np.std(own, ddof=1) / len(own) ** 0.5 if len(own) > 1 else np.nan
-                print(f"{name:24s} {kind}, {len(own)} cells: {np.exp(np.mean(own)):.3f} +- {deviation:.3f}", flush=True)
+                print(f"{name:24s} {kind}, {len(own)} cells: {np.exp(np.mean(own)):.3f} +- {deviation:.3f}", end="")
+                print(f", least {np.exp(min(own)):.3f}, worst {np.exp(max(own)):.3f}", flush=True)
 
 
 if __name__ == "__main__":
