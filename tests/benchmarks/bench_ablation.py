@@ -57,9 +57,8 @@ PARTS = {
     "own ridges from 12 runs": Part({(choice, "FEW_RUNS_BY_DOMAIN"): choice.SURE_RUNS}, counts=(12, 16, 20)),
     "error of all": Part({(choice, "BORROWED"): 0.0}),
     "signed term": Part({(choice, "COST"): np.inf}),
-    # registrations/mean_of_alpha.yaml
-    "alpha of few domains": Part(
-        {(mixing, "MEAN_LOG_A"): np.log(0.075)},
+    "a of many domains": Part(  # registrations/mean_of_alpha.yaml
+        {(mixing, "MANY_DOMAINS"): np.inf},
         tables=(
             "RegMix 1M",
             "RegMix 60M",

@@ -33,6 +33,8 @@ SHRINK_LOG_A, SHRINK_LOGIT_G, SHRINK_U = 10.0, 30.0, 10.0
 # prior of a is strong: a few runs on many domains fit equally well with a large a and equal effects
 # of all domains, which predicts badly.
 MEAN_LOG_A, MEAN_LOGIT_G, MEAN_U = np.log(0.15), 1.0, -4.0
+# With so many domains a mixture moves each loss less (tests/benchmarks/registrations/mean_of_alpha.yaml).
+MANY_DOMAINS, MEAN_LOG_A_OF_MANY = 12, np.log(0.075)
 HOLD_LOG_A, HOLD_MEANS = 1000.0, 10.0
 TOLERANCE = 1e-4  # a fit ends when a step lowers its cost by less than this share
 # Parameters per loss domain from which products of Jacobians are in single precision: they decide
@@ -154,7 +156,7 @@ def problem_of(
         terms=terms,
         strength=(base[:, :, None] * strength).reshape(fits * d, -1),
         pull=(base[:, :, None] * pull).reshape(fits * d, -1),
-        anchor=np.array([*[MEAN_LOG_A] * terms, MEAN_LOGIT_G, MEAN_U]),
+        anchor=np.array([*[mean_log_a(m)] * terms, MEAN_LOGIT_G, MEAN_U]),
         hold=base * [*[HOLD_LOG_A] * terms, HOLD_MEANS, HOLD_MEANS],
         gaps=np.broadcast_to(0.0 if gaps is None else gaps, (fits, d, m)).reshape(fits * d, m),
         signed=signed(shares if straight is None else straight, w, harm),
@@ -325,13 +327,18 @@ def penalties(own, m, terms):
     return strengths, pulls
 
 
+def mean_log_a(domains: int) -> float:
+    """Prior mean of log a by the number of training domains."""
+    return MEAN_LOG_A if domains < MANY_DOMAINS else MEAN_LOG_A_OF_MANY
+
+
 def _start(problem, m):
     """The start: losses at their mean levels; further terms bend where the first does not."""
     terms = problem.terms
     x = np.zeros((len(problem.target), (m + 2) * terms + 2))
     level = (problem.w * problem.target).sum(1) / np.maximum(problem.w.sum(1), 1e-12)
     x[:, :terms] = level[:, None] - 0.2 - np.log(terms)
-    x[:, terms : 2 * terms] = MEAN_LOG_A
+    x[:, terms : 2 * terms] = mean_log_a(m)
     x[:, terms + 1 : 2 * terms] = np.log(0.5)
     x[:, 2 * terms] = MEAN_LOGIT_G
     x[:, 2 * terms + 1] = np.tile(np.where(problem.own < 0, 0.0, MEAN_U), len(problem.hold))

@@ -42,7 +42,7 @@ def resumed(factor: Factor, shares, y, own, gaps=None, straight=None, spread=Non
     said = np.einsum("ij,ij->i", delta[trained, 0], precision[of_own])
     delta[trained, 0, of_own] = -said / diagonal[of_own]
     delta = delta @ unspread
-    means = [_mean(np.log(one), mixing.SHRINK_LOG_A, mixing.MEAN_LOG_A, mixing.HOLD_LOG_A) for one in factor.a.T]
+    means = [_mean(np.log(one), mixing.SHRINK_LOG_A, mixing.mean_log_a(m), mixing.HOLD_LOG_A) for one in factor.a.T]
     means += [_mean(shape, mixing.SHRINK_LOGIT_G, mixing.MEAN_LOGIT_G), middle]
     x = np.concatenate([factor.c, np.log(factor.a), shape[:, None], u[:, None], delta.reshape(d, -1)], axis=1)
     signed = (shares if straight is None else straight) @ factor.t.T

@@ -114,7 +114,7 @@ def fit(shares, losses, own, group, tokens, pools, scale, weights) -> Repetition
     # mean.
     strength, pull = (RIDGE * one for one in mixing.penalties(own, m, 1))
     strength = np.hstack([strength, np.full((d, levels.shape[1]), LEVEL)])
-    goal = np.array([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U, *PRIOR])
+    goal = np.array([mixing.mean_log_a(m), mixing.MEAN_LOGIT_G, mixing.MEAN_U, *PRIOR])
     held = RIDGE * np.array([mixing.HOLD_LOG_A, mixing.HOLD_MEANS, mixing.HOLD_MEANS])
     hold = np.array([*held, *np.zeros(4)])
 
