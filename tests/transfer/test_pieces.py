@@ -17,7 +17,9 @@ def test_shares_count_less_beyond_one_epoch_and_without_data_numbers_are_at_anch
     # read 0.4, 1 and 4 times: 1 + 15 (1 - exp(-3 / 15)) pools of an eighth of the run
     assert rho == pytest.approx([0.1, 0.2, (1 + 15 * (1 - np.exp(-0.2))) / 8])
     assert slope == pytest.approx([1, 1, np.exp(-0.2)])
-    # without data all numbers are at their anchors
+    # without data all numbers are at their anchors; that of a is smaller for many domains
+    shares = np.random.default_rng(0).dirichlet(np.ones(mixing.MANY_DOMAINS), 4)
+    assert np.allclose(mixing.fit(shares, np.full((4, 1), np.nan), [0], 1e-3).parts().a, 0.075)
     shares = np.random.default_rng(0).dirichlet(np.ones(3), 4)
     found = mixing.fit(shares, np.full((4, 3), np.nan), [0, 1, -1], 1e-3)
     assert found.means[0] == pytest.approx([mixing.MEAN_LOG_A, mixing.MEAN_LOGIT_G, mixing.MEAN_U], abs=1e-6)
