@@ -158,7 +158,7 @@ LAWS: dict[str, Law] = {
 
 def own_law(path: str) -> Law:
     """The entry of a law of the user's own, by the functions that its file defines: it is not run here."""
-    text = Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+    text = Path(path).read_text(encoding="utf-8", errors="replace") if Path(path).is_file() else ""
     convex = any(f"\ndef {name}(" in text for name in ("slope_step", "objective"))
     return Law(
         path,
@@ -171,14 +171,14 @@ def own_law(path: str) -> Law:
     )
 
 
-LAWS |= {name: own_law(path) for name, path in json.loads(os.environ.get(OWN_LAWS, "{}")).items()}
+LAWS = {name: own_law(path) for name, path in json.loads(os.environ.get(OWN_LAWS, "{}")).items()} | LAWS
 
 # Laws whose optimum {law} is fitted to the swarm, where there is one; for the others {law}_swarm
 # is. The swarm is measured at one step.
 SWARM_LAWS = tuple(name for name, law in LAWS.items() if not law.over_steps)
 
 # The optimum of a law: fitted to the group under `optimum`, to the swarm, or to another group.
-OPTIMUM = re.compile(rf"({'|'.join(LAWS)})(?:_swarm|_of_([^/]+))?")
+OPTIMUM = re.compile(rf"({'|'.join(map(re.escape, LAWS))})(?:_swarm|_of_([^/]+))?")
 
 # Joins the names of models of several sizes in paths; no model's name may contain it.
 JOINS = "+"

@@ -98,12 +98,14 @@ def announce_laws(paths: Iterable[Path | str]) -> None:
     """Name the laws under `laws/own` of files to this process and its jobs, before laws/table.py is
     imported.
     """
-    own: dict = {}
+    named: dict[str, str] = {}
     for path in paths:
-        laws = read_layer(path).get("laws")
-        own |= (laws.get("own") or {}) if isinstance(laws, Mapping) else {}
-    if own:
-        os.environ["BIMIX_LAWS"] = json.dumps({str(name): str(path) for name, path in own.items()})
+        block: object = read_layer(path)
+        for key in ("laws", "own"):
+            block = block.get(key) if isinstance(block, Mapping) else None
+        named |= {str(name): str(file) for name, file in block.items()} if isinstance(block, Mapping) else {}
+    if named:
+        os.environ["BIMIX_LAWS"] = json.dumps(named)
 
 
 @dataclass

@@ -103,6 +103,13 @@ Two = Annotated[list[T], Field(min_length=2, max_length=2)]
 
 Name = name_type(NAMES)
 OwnName = name_type(OF_OWN, USED)
+LawName = name_type(
+    "a name that no law and no mixture of the workflow has",
+    "|".join(
+        [source.pattern for source in SOURCES if source.pattern and source.rule != "optimize_mixture"]
+        + [name for name, law in LAWS.items() if not law.is_own]
+    ),
+)
 Group = name_type("a name, but not compare or swarm", "compare|swarm")
 ObservedGroup = name_type("a name, but not compare", "compare")
 Task = described(str, "the name of a task, but not average, the mean over tasks", lambda name: name != "average")
@@ -235,7 +242,7 @@ class Laws(Block):
     optimise: Some[Law] = need("Laws that give an optimised mixture.")
     seed: Natural = need("Seed of all random draws.")
     prior: bool = key("Whether transfer starts from `cross_entropy.csv`, where text is counted.", "true")
-    own: dict[Name, Python] = key("Laws of your own, by name ([how](contributing.md#add-a-law)).", "none")
+    own: dict[LawName, Python] = key("Laws of your own, by name ([how](contributing.md#add-a-law)).", "none")
     intervals: Intervals = need("Refits for those of coefficients and proportions ([laws](laws.md)).")
 
 
