@@ -88,12 +88,11 @@ def test_a_promise_has_to_be_surely_below_all_proxies_those_that_the_target_has_
         proxies = runs(baseline=2.1, m1=2.05)
         found = decide(None, proxies, [promise(value, width=width)], RANKS)
         assert found.best == "m1" and found.outcome == "wins"
-        assert found.seen[:1] == (("m1",) if value > 2.05 else ())
         assert ("runs measured are lower" in found.why) == (value > 2.05)
     # at the target are two mixtures by hand, no searched one
     target, proxies = runs(baseline=1.5, uniform=1.45), runs(baseline=2.1, m1=2.05)
     found = decide(target, proxies, [promise(2.07)], RANKS)
-    assert (found.best, found.seen) == ("m1", ("m1",))
+    assert found.best == "m1"
     assert decide(target, proxies, [promise(2.0)], RANKS).best == "transfer"
     trained = runs(baseline=1.5, transfer=1.45)
     assert decide(trained, proxies, [promise(2.07)], RANKS).best == "transfer", "it was measured itself"

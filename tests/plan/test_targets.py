@@ -15,7 +15,7 @@ CONFIG = {
     "datasets": {
         "own": {
             "corpus": {},
-            "groups": {"fitted": [f"m{number}" for number in range(7)]},
+            "groups": {"fitted": [f"m{number}" for number in range(11)]},
             "training": {"proxy": {"steps": 100, "evaluate_every": 50}},
             "optimum": {"model": "proxy", "group": "fitted"},
             "held_out": ["rest"],
@@ -76,8 +76,8 @@ def test_a_run_makes_all_of_its_datasets_and_of_no_other(config: dict) -> None:
     config["datasets"]["other"] = copy.deepcopy(config["datasets"]["own"])
     config["run"] = ["other"]
     files = all_targets(config)
-    assert files[:2] == ["results/other/summary.txt", "results/other/explore.html"]
-    assert set(files[2:]) == {file for made in targets(Dataset(config, "other")).values() for file in made}
+    assert files[:3] == [f"results/other/{name}" for name in ("summary.txt", "explore.html", "figures/recommended.svg")]
+    assert set(files[3:]) == {file for made in targets(Dataset(config, "other")).values() for file in made}
     assert all(file.startswith("results/other/") for file in files)
 
 

@@ -20,6 +20,7 @@ import plot_mixtures
 import plot_optimum
 import plot_perplexity
 import plot_predictions
+import plot_recommended
 import plot_rounds
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
@@ -83,6 +84,16 @@ def optimum(known):
     found = {"predicted, step 800": changes, "measured, larger, step 800": changes}
     figure = plot_optimum.draw(law, best, "baseline", known["shares"]["baseline"], found, [-3.0, 1.0])
     return figure, ["baseline", *found, *map(figures.short, DOMAINS)]
+
+
+def recommended(known):
+    changes = dict(zip(["", *DOMAINS], (-2.0, -3.0, 1.0, -4.0, 2.0), strict=True))
+    found = {"over": "baseline", "shares": known["shares"]["baseline"], "model": "target", "step": 800}
+    found |= {"measured": changes, "law": "bimix", "predicted": {name: one / 2 for name, one in changes.items()}}
+    names = {"baseline": "the token shares"}
+    facts = {"take": "vne", "shares": known["shares"]["vne"], "names": names, "changes": found}
+    assert len(plot_recommended.draw(facts | {"changes": None}).texts) == 1, "as of a mixture in stages"
+    return plot_recommended.draw(facts), ["the token shares", "losses predicted by the law bimix"]
 
 
 def perplexity(known):
@@ -160,7 +171,7 @@ def downstream_tasks(_):
 
 
 FIGURES = [
-    *(steps, proportions, predictions, optimum, perplexity, seeds, mixtures),
+    *(steps, proportions, predictions, optimum, recommended, perplexity, seeds, mixtures),
     *(entropy, cross_entropy, learning, sizes),
     *(downstream, downstream_tasks),
 ]

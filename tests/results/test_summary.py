@@ -9,18 +9,23 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from laws.known import mixtures, of_sizes, write_runs
 
 import summarize_results
 from bimix.judge.comparison import compared
 from bimix.judge.facts import measured_facts
 from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import Criterion, measured
+from bimix.laws.fitted import at_run, fit
+from bimix.observations.observations import read_observations
 from bimix.optimum.intervals import INTERVALS
+from bimix.outputs import write_json
 from bimix.results import sections
 from bimix.results.layout import labels
 from bimix.results.pages import as_list, as_text, table_page
 
 STEPS = (100, 200, 400)
+CURVE = {"A": 1.0, "alpha": 0.1, "B": 9.0, "beta": 0.4, "C": 1.0}
 
 
 def test_labels_of_a_table_differ_and_fit() -> None:
@@ -118,6 +123,7 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
             "steps": [10_000, 20_000],
             "domains": names,
             "loss_domains": names,
+            "coefficients": dict.fromkeys(names, CURVE),
             "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
             "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
         }
@@ -168,12 +174,12 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
 
 def promised(folder: Path, count: int, step: int, documents: dict[str, dict]) -> None:
     """A law of so many runs and what it promises of `transfer`, next to other documents."""
-    law = {"law": "transfer", "mixtures": [f"m{n}" for n in range(count)], "steps": list(STEPS), "warnings": []}
-    law |= {"domains": ["a", "b"], "loss_domains": ["a", "b"]}
+    law = {"law": "bimix", "mixtures": [f"m{n}" for n in range(count)], "steps": list(STEPS), "warnings": []}
+    law |= {"domains": ["a", "b"], "loss_domains": ["a", "b"], "coefficients": {"a": CURVE, "b": CURVE}}
     law["proportions_seen"] = {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}}
     for name, content in (documents | {"law": law}).items():
         (folder / f"{name}.json").write_text(json.dumps(content))
-    span = {"law": "transfer", "step": step, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
+    span = {"law": "bimix", "step": step, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
     spans = [
         span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
         span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
@@ -253,7 +259,7 @@ def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
         values["size"]["sizes"] = [{"parameters": 1.0, "tokens": tokens, "runs": 3} for tokens in (1e8, 1e9)]
     assert (
         sections.size_sentence(one, "proxy", "large")
-        == sections.size_sentence({"coefficients": {}}, "proxy", "large")
+        == sections.size_sentence({"coefficients": {"web": {}}}, "proxy", "large")
         == ""
     )
     said = sections.size_sentence(sized(1.2e9, 2.5e10), "proxy+small", "large")
@@ -264,24 +270,25 @@ def test_of_one_size_nothing_is_said_and_a_size_far_beyond_is_a_guess():
 def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     """The prediction for a model stands next to its measured loss."""
     monkeypatch.chdir(tmp_path)
-    fitted = sized(1.2e8, 6e9) | {
-        "law": "transfer",
-        "mixtures": ["se", "se", "ce", "ce"],
-        "steps": [40],
-        "warnings": [],
-    }
-    fitted |= {"domains": ["web", "code"], "loss_domains": ["web", "code"], "proportions_seen": {}}
-    for name, content in (("law", fitted), ("transfer", {"web": 0.4, "code": 0.6}), ("se", {"web": 0.5, "code": 0.5})):
-        (tmp_path / f"{name}.json").write_text(json.dumps(content))
+    truth, shares, domains = of_sizes(3), mixtures(1, 4, 4), ("a", "b", "c", "d")
+    small = [
+        (f"m{n}", at, {"parameters": at[0], "tokens": at[1]}) for at in ((1e6, 2e7), (6e7, 1.2e9)) for n in range(4)
+    ]
+    small = [(name, shares[int(name[1])], truth(shares, *at)[int(name[1])], run, None) for name, at, run in small]
+    tables = write_runs(small, domains, tmp_path / "l.csv", tmp_path / "m.csv")
+    fitted = at_run(fit("transfer", read_observations(tables[1], tables[3])), 1.2e8, 6e9)
+    even, other = dict.fromkeys(domains, 0.25), dict(zip(domains, (0.1, 0.2, 0.3, 0.4), strict=True))
+    for name, content in (("law", fitted), ("transfer", other), ("se", even)):
+        write_json(tmp_path / f"{name}.json", content)
     rows = [
         (name, step, domain, end + (step == 60))
         for name, end in (("se", 3.0), ("transfer", 2.9))
         for step in (60, 90, 120)
-        for domain in ("web", "code")
+        for domain in domains
     ]
     losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
     losses.write_csv("compare.csv")
-    pl.DataFrame({"mixture": ["se"] * 2, "domain": ["web", "code"], "proportion": [0.5, 0.5]}).write_csv("mixtures.csv")
+    pl.DataFrame({"mixture": ["se"] * 4, "domain": domains, "proportion": [0.25] * 4}).write_csv("mixtures.csv")
     span = {"law": "transfer", "step": 120, "level": 0.9, "kind": "left_out"}
     spans = [
         span | {"quantity": "gain", "mixture": "se", "estimate": 0.1, "low": 0.05, "high": 0.15},
@@ -296,15 +303,12 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     assert "fitted on proxy+small of 1M (4 runs), 60M (4 runs) parameters, read at large of 120M" in text
     assert "for step 120 of large" in details
     assert "The laws on the same rows" not in text and "the law extrapolates" not in text + details
-    assert (
-        "Fitted on se, ce (proxy+small)." in details
-        and "figures sizes.csv results/mine/figures/mixtures.svg" in details
-    )
+    assert "(proxy+small)." in details and "figures sizes.csv results/mine/figures/mixtures.svg" in details
 
 
 def test_html_quotes_names_and_draws_bars() -> None:
-    quoted = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", as_list([("Mixture", '<b> & "c", 3 % below')]))
-    assert quoted == [("Mixture", "&lt;b&gt; &amp; &quot;c&quot;, 3\N{NO-BREAK SPACE}% below")]
+    quoted = re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", as_list([("Mixture", '<b> & "c", 3 % `x`')]))
+    assert quoted == [("Mixture", "&lt;b&gt; &amp; &quot;c&quot;, 3\N{NO-BREAK SPACE}% <code>x</code>")]
     text = as_text(["  <b>  0.2118  ####        0.2399* ##", "  Spearman's rho is 1"])
     assert text.count("<span") == 2 and "width: 4ch" in text and {"&lt;b&gt;", "0.2118", "0.2399*"} <= set(text.split())
     assert "Spearman&#x27;s" in text, "no bar inside of a quoted sign"

@@ -47,7 +47,7 @@ def test_the_recommended_mixture_of_made_laws_is_near_the_best_and_no_worse_than
         assert found[-1] <= regret(true, uniform) + 0.05, seed
     assert np.mean(found) < 0.2
     # the page takes the law that errs least and says so
-    assert "(`transfer`)" in pages[0] and ", 0.85 of it" in pages[0], "12 runs are few"
+    assert "(transfer)" in pages[0] and ", 0.85 of it" in pages[0], "12 runs are few"
     assert "do not determine" not in pages[1]
 
 

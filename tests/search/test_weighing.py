@@ -217,17 +217,6 @@ def test_every_difference_is_decided_by_the_deviation_that_knows_of_refits() -> 
     assert outcome(0.1, m1=2.01, transfer=1.98) == "rule", "the rule is lowest, the optimum not surely lower"
 
 
-def test_no_run_is_seen_below_a_prediction_where_the_optimum_is_better() -> None:
-    """The run `m1` is lowest of all runs, but above the optimum, which is not surely lower."""
-    for optimum, seen in ((1.98, ()), (1.995, ("m1",))):
-        levels = {"baseline": 2.1, "m1": 1.99, "transfer": optimum}
-        rows = [("baseline", 10, "a", 2.1), ("m1", 10, "a", 1.97)]
-        runs = measured(pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row"))
-        trained = compared(runs, Criterion("baseline"), Known(0.1, 5, "elsewhere"))
-        believed = made_up(levels, 0.01)
-        assert verdict(trained, trained, [believed.promise], {}, believed).seen == seen, optimum
-
-
 def test_the_gain_over_the_best_rule_by_hand_is_said_with_its_interval() -> None:
     levels = {"baseline": 2.1, "wanted_8": 2.0, "m1": 1.9, "transfer": 1.95}
     sure, unsure = made_up(levels, 0.001), made_up(levels, 0.1)

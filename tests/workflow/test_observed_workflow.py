@@ -77,7 +77,12 @@ def test_everything_follows_from_two_tables(workplace: Path) -> None:
     assert sum(mixture.values()) == pytest.approx(1)
     figures = {path.name for path in (results / "figures").iterdir()}
     of_the_law = {f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum")}
-    assert figures == of_the_law | {"mixtures.svg", "perplexity_observed_fitted.svg", "perplexity_observed_compare.svg"}
+    assert figures == of_the_law | {
+        "mixtures.svg",
+        "recommended.svg",
+        "perplexity_observed_fitted.svg",
+        "perplexity_observed_compare.svg",
+    }
     tables = {path.stem for path in (results / "tables").iterdir()}
     assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
     text = (results / "summary.txt").read_text()

@@ -227,7 +227,7 @@ def models_with(key):
     return [name for name, model in config["models"].items() if key in model]
 
 
-IN_FRONT = ("optimum", "learning", "cross_entropy", "rounds")  # figures whose title is a finding
+IN_FRONT = ("recommended", "perplexity", "proportions", "cross_entropy", "rounds")  # figures, in the report's order
 TABLES = {}  # what the report shows of each table, by name; show_table writes its page
 
 

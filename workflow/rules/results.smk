@@ -1,6 +1,7 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
-#   all targets -> summary.txt, summary_details.txt, summary.html, recommended.json, explore.html
+#   all targets -> summary.txt, summary_details.txt, summary.html, recommended.json, verdict.json, explore.html
+#   verdict.json -> figures/recommended.svg
 #   a table that the report shows -> its page tables/{table}.html
 #   all that there is -> verify.txt, made on request
 
@@ -94,6 +95,21 @@ rule summarize_results:
             --explore {output.explore:q} \
             2>{log:q}
         """
+
+
+rule plot_recommended:
+    """The mixture to take next to the reference, and the losses that it changes."""
+    input:
+        verdict="results/{dataset}/verdict.json",
+        code=script("plot_recommended", "results/figures", "results/headline"),
+    output:
+        figure=figure("recommended", "1 Summary", "The mixture to take"),
+    log:
+        "results/{dataset}/logs/plot_recommended.log",
+    conda:
+        "../../envs/analysis.yaml"
+    shell:
+        RUN + r"plot_recommended.py --verdict {input.verdict:q} --out {output.figure:q} 2>{log:q}"
 
 
 for stem, (caption, category, title) in TABLES.items():

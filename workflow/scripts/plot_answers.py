@@ -94,7 +94,7 @@ def finish(figure: Figure, table: pl.DataFrame) -> dict[str, figures.Look]:
     found, shown = measures(table), prepared(table)
     if ACCURACY in found["measure"] and ACCURACY not in shown["measure"]:
         note = f"No model answered a single question right. {note}"
-    figures.key(figure, [[look.entry(name, line=True) for name, look in looks.items()]], note)
+    figures.key(figure, [look.entry(name, line=True) for name, look in looks.items()], note)
     return looks
 
 

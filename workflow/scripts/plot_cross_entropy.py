@@ -49,7 +49,7 @@ def draw(table: pl.DataFrame) -> Figure:
         for i, j in np.argwhere(np.isfinite(gaps)):
             colour = "white" if gaps[i, j] > dark else "black"
             axis.text(j, i, f"{gaps[i, j]:.1f}", ha="center", va="center", fontsize=figures.SMALL, color=colour)
-    figure.colorbar(image, ax=axis, label="nats a token beyond its own model (yellow: alike)", aspect=30, pad=0.02)
+    figure.colorbar(image, ax=axis, label="nats a token beyond its own model", aspect=30, pad=0.02)
     others = np.where(own | ~own.any(axis=1, keepdims=True), np.nan, gaps)  # of texts with a model of their own
     figures.key(figure, [], finding(others, domains, models))
     return figure

@@ -37,7 +37,7 @@ def draw(entropy: pl.DataFrame) -> Figure:
     entries = [figures.swatch("plug-in estimate", figures.GREY, "o")]
     if any(name in entropy.columns for name in CORRECTED):
         entries.append(figures.swatch("to the largest of the corrections for unseen tokens", figures.GREY, line="-"))
-    figures.key(figure, [entries], finding(entropy, measures))
+    figures.key(figure, entries, finding(entropy, measures))
     return figure
 
 
@@ -50,7 +50,7 @@ def finding(entropy: pl.DataFrame, measures: list[str]) -> str:
 
 def draw_measure(axis: Axes, measure: str, table: pl.DataFrame, domains: list[str]) -> None:
     """The estimates of one measure, a row for each domain."""
-    look = figures.looks([measure])[measure]
+    look = figures.Look(figures.GREY, "o")
     corrected = [name for name in CORRECTED if name in table.columns]
     for row in table.filter(pl.col("domain").is_in(domains)).iter_rows(named=True):
         place = domains.index(row["domain"])

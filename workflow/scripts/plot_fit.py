@@ -92,7 +92,7 @@ def draw_steps(law: dict, observed: Observations) -> Figure:
     figure.supxlabel("training steps (log)", fontsize=figures.LARGE)
     figure.supylabel(LOSS, fontsize=figures.LARGE)
     entries = [look.entry(name, line=True, hollow=own) for (name, look), own in zip(looks.items(), hollow, strict=True)]
-    figures.key(figure, [entries], missed(law, observed, known))
+    figures.key(figure, entries, missed(law, observed, known))
     return figure
 
 
@@ -142,7 +142,7 @@ def draw_proportions(law: dict, observed: Observations) -> Figure:
     named = zip(marks.items(), hollow, strict=True)
     entries = [figures.swatch(name, figures.GREY, marker, hollow=own) for (name, marker), own in named]
     lines = [figures.swatch(f"step {step:,}", shade, line="-") for step, shade in zip(steps, shades, strict=True)]
-    figures.key(figure, [lines, entries], missed(law, observed, steps))
+    figures.key(figure, [*lines, *entries], missed(law, observed, steps))
     return figure
 
 

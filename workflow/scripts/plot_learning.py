@@ -74,7 +74,7 @@ def drawn(table: pl.DataFrame, label: str, note: str, counts: list[int] | None =
     left.set_title("error, mean over domains")
     right.set_title("order of the mixtures")
     figures.log_axis(left, "y", table["error"].drop_nulls().to_numpy())
-    figures.key(figure, [[looks[name].entry(name, line=True) for name in names]], note)
+    figures.key(figure, [looks[name].entry(name, line=True) for name in names], note)
     return figure
 
 

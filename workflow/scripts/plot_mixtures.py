@@ -23,7 +23,7 @@ from bimix.observations.tables import by_mixture
 from bimix.results import figures
 from bimix.tables import read_table
 
-DOUBLINGS = 2.0  # the colours end at a quarter and at four times the first mixture's proportion
+DOUBLINGS = 2, 6  # the colours end at 4 to 64 times the first mixture's proportion, and at that part of it
 BLOCK = 11  # mixtures side by side
 ROW = 0.165  # inches
 NAME = 26  # letters of a mixture's name
@@ -40,8 +40,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
-    """Percents of domains by mixture, coloured by the ratio to the first mixture."""
-    reference = next(iter(mixtures))
+    """Percents of domains by mixture, coloured by the ratio to the first mixture; the same mixture under
+    two names is one column.
+    """
+    alike = figures.twins({name: sorted(own.items()) for name, own in mixtures.items()})
+    mixtures = {" = ".join(names): mixtures[name] for name, names in alike.items()}
+    reference, *_ = mixtures
     first = mixtures[reference]
     named = {domain for mixture in mixtures.values() for domain in mixture}
     domains = sorted(named, key=lambda domain: (-first.get(domain, 0), domain))
@@ -51,16 +55,19 @@ def draw(mixtures: dict[str, dict[str, float]]) -> Figure:
     figure = Figure(figsize=(figures.WIDTH, len(blocks) * (ROW * len(domains) + above) + 0.6), layout="constrained")
     axes = figure.subplots(len(blocks), 1, squeeze=False)[:, 0]
     before = np.array([first.get(domain, 0.0) for domain in domains])
+    every = np.array([[own.get(domain, 0.0) for own in mixtures.values()] for domain in domains])
+    reach = int(np.clip(np.ceil(np.abs(doublings(every, before)).max()), *DOUBLINGS))
     for axis, names in zip(axes, blocks, strict=True):
         shares = np.array([[mixtures[name].get(domain, 0.0) for name in names] for domain in domains])
-        draw_block(axis, shares, doublings(shares, before))
+        draw_block(axis, shares, doublings(shares, before), reach)
         axis.set_xticks(range(len(names)), [figures.short(name, NAME) for name in names], rotation=40, ha="left")
         axis.set_xlim(-0.5, wide - 0.5)  # a short last block has cells as wide as the others'
         axis.set_yticks(range(len(domains)), [figures.short(domain) for domain in domains])
-    scale = ScalarMappable(Normalize(-DOUBLINGS, DOUBLINGS), COLOURS)
+    scale = ScalarMappable(Normalize(-reach, reach), COLOURS)
     place = {"orientation": "horizontal", "fraction": 0.05, "aspect": 45, "pad": 0.02}
-    bar = figure.colorbar(scale, ax=axes.tolist(), ticks=[-2, -1, 0, 1, 2], **place)
-    bar.ax.set_xticklabels(["1/4", "1/2", "as much", "2", "4"])
+    bar = figure.colorbar(scale, ax=axes.tolist(), ticks=range(-reach, reach + 1), **place)
+    more = [str(2**one) for one in range(1, reach + 1)]
+    bar.ax.set_xticklabels([*(f"1/{one}" for one in reversed(more)), "as much", *more])
     bar.set_label(f"in numbers: percent of the mixture; in colour (log): times the proportion in {reference}")
     bar.outline.set_visible(False)
     figures.key(figure, [], finding(mixtures, reference, domains))
@@ -82,17 +89,17 @@ def finding(mixtures: dict[str, dict[str, float]], reference: str, domains: list
 
 
 def doublings(shares: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """log2 of shares (d, k) over the first's (d,), within +- DOUBLINGS; 0 if both are 0."""
+    """log2 of shares (d, k) over the first's (d,); 0 if both are 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.log2(shares / before[:, None])
-    return np.nan_to_num(ratio, nan=0.0).clip(-DOUBLINGS, DOUBLINGS)
+    return np.nan_to_num(ratio, nan=0.0, posinf=DOUBLINGS[1], neginf=-DOUBLINGS[1])
 
 
-def draw_block(axis: Axes, shares: np.ndarray, ratios: np.ndarray) -> None:
-    """Cells with the percents of `shares` (d, k), coloured by `ratios` (d, k)."""
-    axis.imshow(ratios, cmap=COLOURS, norm=Normalize(-DOUBLINGS, DOUBLINGS), aspect="auto")
+def draw_block(axis: Axes, shares: np.ndarray, ratios: np.ndarray, reach: int) -> None:
+    """Cells with the percents of `shares` (d, k), coloured by `ratios` (d, k) to +- reach."""
+    axis.imshow(ratios, cmap=COLOURS, norm=Normalize(-reach, reach), aspect="auto")
     for (row, column), share in np.ndenumerate(shares):
-        dark = abs(ratios[row, column]) > 0.72 * DOUBLINGS
+        dark = abs(ratios[row, column]) > 0.72 * reach
         look = {"ha": "center", "va": "center", "fontsize": figures.SMALL, "color": "white" if dark else "black"}
         axis.text(column, row, percent(share), **look)
     axis.xaxis.set_ticks_position("top")

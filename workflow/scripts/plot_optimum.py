@@ -80,13 +80,14 @@ def draw(
     predicted (hollow) and measured, their average in the first row with the interval `span`.
     """
     rows = ["", *best["domain"], *(domain for domain in law["loss_domains"] if domain not in set(best["domain"]))]
-    look = figures.looks([law["law"]])[law["law"]]
+    looks = figures.looks([law["law"], baseline])
+    look, other = looks[law["law"]], looks[baseline]
     figure, (left, right) = figures.row_panels(["average", *rows[1:]], [1.15, 1], 0.17, 1.2)
     for row, one in enumerate(best.iter_rows(named=True), 1):
         seen = law["proportions_seen"][one["domain"]]
         left.plot([seen["min"], seen["max"]], [row, row], color=FITTED, linewidth=6.5, solid_capstyle="butt")
         figures.draw_span(left, row, one["estimate"], [one["low"], one["high"]], look)
-        left.plot(before.get(one["domain"], 0.0), row, "o", color="black", markerfacecolor="none", markersize=4.4)
+        left.plot(before.get(one["domain"], 0.0), row, **other.mark(4.2))
     left.set_xlim(left=min(0, left.get_xlim()[0]))
     right.axvline(0, color="#888888", linewidth=0.8)
     shift = 0.17 if all(found.values()) else 0.0
@@ -103,7 +104,7 @@ def draw(
         axis.set_title(heading)
         axis.set_xlabel(label)
     entries = [
-        figures.swatch(baseline, "black", "o", hollow=True),
+        other.entry(baseline),
         look.entry(f"optimum, {100 * best['level'][0]:g} % interval", line=True),
         figures.swatch("proportions fitted", FITTED, "s"),
     ]
@@ -112,7 +113,7 @@ def draw(
     between = f" ({span[0]:+.2f} to {span[1]:+.2f} %)" if span else ""
     ended = f"measured {measured['']:+.2f} %" if measured else "not measured"
     note = f"Average loss of {law['law']} against {baseline}: predicted {predicted.get('', 0):+.2f} %{between}"
-    figures.key(figure, [entries, losses], f"{note}, {ended}." if "" in predicted else "")
+    figures.key(figure, [*entries, *losses], f"{note}, {ended}." if "" in predicted else "")
     return figure
 
 

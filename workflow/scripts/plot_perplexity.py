@@ -63,7 +63,7 @@ def draw(losses: list[pl.DataFrame], reference: str, weights: Mapping[str, float
         figures.log_axis(axis, "x", averages["step"].to_numpy())
     ends = dict(last.rows_by_key("mixture", unique=True))
     entries = [looks[name].entry(f"{' = '.join(shared[name])}: {ends[name][1]:.4f}", line=True) for name in shared]
-    figures.key(figure, [entries], finding(last, reference))
+    figures.key(figure, entries, finding(last, reference))
     if level.height:
         axes[1].set_title(f"against {figures.short(reference)}")
         axes[1].set_ylabel("difference of the loss (%)")

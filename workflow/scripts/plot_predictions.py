@@ -92,7 +92,7 @@ def draw(law: dict, pairs: pl.DataFrame) -> Figure:
     means = dict(errors.group_by("mixture").agg(pl.col("error").mean()).iter_rows())
     entries = [look.entry(f"{name}: {means[name]:.2f} %") for name, look in looks.items()]
     said = f"The law {law['law']} misses mixtures that it has not seen by {errors['error'].mean():.2f} % on average."
-    figures.key(figure, [entries], said)
+    figures.key(figure, entries, said)
     return figure
 
 

@@ -48,7 +48,7 @@ def draw(table: pl.DataFrame) -> Figure:
         axis.set_xlabel("round")
         axis.set_xticks(range(int(table["round"].max()) + 1))
     entries = [look.entry(kind, hollow=kind == "promised") for kind, look in LOOKS.items()]
-    figures.key(figure, [[*entries, figures.swatch("noise of a run", "0.4", line="--")]], finding(table, measured))
+    figures.key(figure, [*entries, figures.swatch("noise of a run", "0.4", line="--")], finding(table, measured))
     return figure
 
 

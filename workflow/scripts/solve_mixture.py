@@ -98,6 +98,7 @@ def answered(options: argparse.Namespace, found: Answer, observed: Observations)
             epochs=epochs_of(found.shares[verdict.best], sought.pools, sought.run_tokens),
             law=law_facts(law, OBSERVED, promise),
             optimum=optimum_facts(shown, promise, found.runs, OBSERVED, verdict),
+            sought=found.fits[shown].sought,
             refused=found.refused,
         )
     )

@@ -36,6 +36,7 @@ from bimix.observations.tables import by_mixture
 from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import weighed
+from bimix.optimum.optimum import Sought
 from bimix.optimum.report import epochs_of
 from bimix.outputs import write_json, write_text
 from bimix.results import sections
@@ -304,6 +305,7 @@ def read(options: argparse.Namespace) -> Results:
             law=law_facts(laws[shown], options.fitted_model, promised, *scores),
             entropies=entropies,
             optimum=optimum_facts(shown, promised, target, options.compared_model, found),
+            sought=Sought.of(asked(options), laws[shown], options.step),
         ),
         laws=laws,
         optima=optima,

@@ -187,7 +187,7 @@ def promise(
     law: Mapping, mixture: str, model: str, spans: pl.DataFrame, errors: Mapping[str, Mapping], criterion: Criterion
 ) -> Promise | None:
     """A law's promise for its optimum, from its intervals `spans` in the columns of INTERVALS; None
-    where they lack that row. `errors` of the law: {score: {loss: error}}, as by `errors_of`.
+    where they lack that row. `errors` {loss: relative error of the law on left-out runs}.
     """
     spans = spans.filter(pl.col("law") == law["law"])
     best = spans.filter(pl.col("quantity") == QUANTITIES.get(criterion.kind, "optimum_average_loss")).to_dicts()
@@ -211,8 +211,7 @@ def promise(
         own["step"],
         *(own[key] for key in ("estimate", "low", "high", "level")),
         runs=len(law["mixtures"]),
-        left_out=average_error(errors.get("left_out_mre", {}), criterion),
-        blend=average_error(errors.get("blend_mre", {}), criterion),
+        left_out=average_error(errors, criterion),
         reference=criterion.reference,
         gain=gain[0],
         gain_low=gain[1],
@@ -220,11 +219,12 @@ def promise(
     )
 
 
-def errors_of(scores: pl.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """{law: {score: {loss: value}}} of the table of compare_laws.py."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for law, score, domain, value in scores.select("law", "score", "domain", "value").drop_nulls().iter_rows():
-        found.setdefault(law, {}).setdefault(score, {})[domain] = value
+def errors_of(scores: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """{law: {loss: mean relative error on left-out runs}} of the table of compare_laws.py."""
+    found: dict[str, dict[str, float]] = {}
+    rows = scores.filter(pl.col("score") == "left_out_mre").select("law", "domain", "value").drop_nulls()
+    for law, domain, value in rows.iter_rows():
+        found.setdefault(law, {})[domain] = value
     return found
 
 

@@ -14,8 +14,11 @@ import polars as pl
 from bimix.judge.comparison import HELD, Comparison, column_levels, percent, said_broken, table
 from bimix.judge.noise import seeds_to_add
 from bimix.judge.verdict import OBSERVED, Promise, Verdict
+from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import FOUND
+from bimix.optimum.objective import average
+from bimix.optimum.optimum import Sought
 from bimix.training.provenance import code
 
 ENTROPIES = {"se": "Shannon", "je": "joint", "ce": "conditional", "vne": "von Neumann"}
@@ -43,7 +46,7 @@ class Evidence:
     compared, `model`; `shares` of all mixtures; `roles`: mixtures that are token or equal shares;
     `laws`: the law of each optimum; `searched`: mixtures of searches; `epochs` that the run reads of
     each domain of the mixture to take, as far as known; `law`, `entropies`, `optimum`: the paper's
-    chain; `refused`: laws that were not fitted, and why.
+    chain, and `sought`: that law at the run of its optimum; `refused`: laws that were not fitted, and why.
     """
 
     dataset: str
@@ -59,6 +62,7 @@ class Evidence:
     law: Mapping | None = None
     entropies: Mapping | None = None
     optimum: Mapping | None = None
+    sought: Sought | None = None
     refused: Sequence[tuple[str, str]] = ()
 
     @property
@@ -100,6 +104,7 @@ def verdict_facts(of: Evidence) -> dict:
         "ties": tied,
         "gain": asdict(verdict.gain) if verdict.gain else None,
         "measured": None if shown is None else measured_facts(shown, of.model_of(shown), verdict.best),
+        "changes": changes(of),
         "risk": risk_facts(verdict, judged, of.epochs),
         "next": next_runs(of),
         "left_out": left_out,
@@ -255,6 +260,39 @@ def risk_facts(verdict: Verdict, judged: Comparison | None, epochs: Mapping[str,
         losses, above = len(pairs), {column.name: 100 * by for by, column in pairs if by > HELD}
     repeated = {name: often for name, often in epochs.items() if often > 1}
     return {"tested": verdict.tested, "losses": losses, "above_percent": above, "epochs": repeated}
+
+
+def changes(of: Evidence) -> dict | None:
+    """Each loss of the mixture to take against the reference's, or, where it is that, against that of the
+    mixture it was compared with: in percent, "" the average, as measured and as the law predicts it. With the
+    shares of that other mixture. None where it is not known.
+    """
+    take, shown = of.verdict.best, of.shown
+    reference = shown.criterion.reference if shown is not None else of.verdict.gain and of.verdict.gain.over
+    other = of.verdict.rival if take == reference else reference
+    if take not in of.shares or other not in of.shares:
+        return None
+    measured, predicted, step = {}, {}, None
+    if shown is not None and {take, other} <= set(shown.mixtures):
+        own, whose = (shown.mixtures.index(name) for name in (take, other))
+        ends, step = column_levels(shown.runs), shown.runs.step
+        measured = dict(zip(shown.runs.names, (ends[own] - ends[whose]).tolist(), strict=True))
+        measured[""] = -shown.lead(take, other)
+    if of.sought is not None:
+        fitted = of.sought.fitted
+        pair = np.array([[of.shares[name].get(domain, 0.0) for domain in fitted["domains"]] for name in (take, other)])
+        losses = predict_defined(fitted, pair, np.array([of.sought.step]))[:, 0]
+        logs = np.log(np.column_stack([losses, average(losses, of.sought.objective.target(fitted))]))
+        predicted = dict(zip([*fitted["loss_domains"], ""], (logs[0] - logs[1]).tolist(), strict=True))
+    return {
+        "over": other,
+        "shares": dict(of.shares[other]),
+        "model": None if shown is None else of.model_of(shown),
+        "step": step,
+        "measured": {name: percent(by) for name, by in measured.items() if np.isfinite(by)},
+        "law": None if of.sought is None else of.sought.fitted["law"],
+        "predicted": {name: percent(by) for name, by in predicted.items() if np.isfinite(by)},
+    }
 
 
 def next_runs(of: Evidence) -> list[dict]:

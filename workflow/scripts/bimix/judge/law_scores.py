@@ -1,24 +1,14 @@
 """Compares laws: the same scores on the same rows, their change with the number of runs fitted, and
 the error of a law over sizes on a large model by the number of its runs that were fitted.
-
-A blend of all laws checks each: where it predicts left-out runs significantly better, the form of
-the law misfits these runs. It is a weighted geometric mean of the laws' predictions, with weights
-of at least 0 that sum to 1, the same for all losses (stacking, Breiman 1996). Each fold is
-predicted with weights from the other folds.
 """
-
-from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
-from scipy.optimize import nnls
-from scipy.special import stdtrit
 
 from bimix.errors import InputError
 from bimix.judge.errors import (
     at_last_step,
     extrapolation,
-    folds_of,
     for_the_last_step,
     generalization,
     left_out_losses,
@@ -73,11 +63,6 @@ LEARNING = {
 SIZES = {"runs": pl.String, "large_runs": pl.Int64, "draw": pl.Int64, "error": pl.Float64, "spearman": pl.Float64}
 LEFT = 2  # large runs that are left to be predicted, at least
 RANKED = 3  # runs that have an order to speak of
-BLENDED = 8  # runs that a blend needs
-# One-sided level of its paired test, and the least fraction of the law's error to be saved.
-LEVEL, LEAST_SAVED = 0.95, 0.05
-SHOWN = 0.05  # weights below it are not named
-HEAVY = 1e4  # holds the sum of the weights at 1
 
 
 def compare(laws: list[str], observed: Observations, held_out: Observations | None) -> pl.DataFrame:
@@ -89,11 +74,10 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
 
     extrapolation_mre (Table 2), generalization_r2 and generalization_mre (Table 3, the held-out
     mixtures), left_out_mre and left_out_spearman: mixtures left out of the fit (one at a time up to
-    8 of them, else in 8 folds), at the last step. blend_mre: the error of the blend of all laws on
-    these, where it is significantly lower than the law's; the note has the weights.
+    8 of them, else in 8 folds), at the last step.
     """
     one_size(observed)
-    rows, predicted = [], {}
+    rows = []
     for law in laws:
         n, least = len(observed.mixtures), LAWS[law].least_runs(len(observed.domains))
         if n < least:
@@ -113,7 +97,6 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
             rows.append((law, "refused", None, None, n, None, str(refusal)))
             continue
         if left_out is not None:
-            predicted[law] = left_out
             scores["left_out_mre"], scores["left_out_spearman"] = at_last_step(observed, left_out)
         size = fitted["coefficients_fitted"]
         for score, values in scores.items():
@@ -121,65 +104,7 @@ def compare(laws: list[str], observed: Observations, held_out: Observations | No
             known = [value for value in values.values() if value is not None and np.isfinite(value)]
             mean = float(np.mean(known)) if known else None
             rows.append((law, score, None, mean, n, size, None if known else "not defined"))
-    rows += _blend_rows(observed, predicted)
     return pl.DataFrame(rows, schema=COMPARISON, orient="row")
-
-
-def _blend_rows(observed: Observations, predicted: dict[str, np.ndarray]) -> list[tuple]:
-    """The rows blend_mre, per loss domain and their mean, of laws with these predictions."""
-    truth, n = observed.losses[:, -1], len(observed.mixtures)
-    defined = {law: one for law, one in predicted.items() if (one[np.isfinite(truth)] > 0).all()}
-    if len(defined) < 2 or n < BLENDED:
-        return []
-    mixed, weights = blended(truth, defined)
-    errors, said = at_last_step(observed, mixed)[0], shown(weights)
-    cells = [*errors.items(), (None, float(np.mean(list(errors.values()))))]
-    return [
-        (law, "blend_mre", domain, value, n, None, None if domain else said)
-        for law in defined
-        if beaten(truth, defined[law], mixed)
-        for domain, value in cells
-    ]
-
-
-def blended(truth: np.ndarray, predicted: Mapping[str, np.ndarray]) -> tuple[np.ndarray, dict[str, float]]:
-    """Losses (n, d) by the blend of laws, NaN where `truth` is, and its weights from all folds.
-
-    `predicted` {law: (n, d)}: predictions of left-out losses, all defined.
-    """
-    seen, folds = np.isfinite(truth), folds_of(len(truth))
-    target, table = np.log(truth), np.log(np.array(list(predicted.values())))
-
-    def weights(rows: np.ndarray) -> np.ndarray:
-        use = seen & rows[:, None]
-        matrix = np.vstack([table[:, use].T, np.full(len(table), HEAVY)])
-        found = nnls(matrix - np.append(target[use], 0.0)[:, None], np.append(np.zeros(use.sum()), HEAVY))[0]
-        return found / found.sum()
-
-    mixed = np.full(truth.shape, np.nan)
-    for fold in np.unique(folds):
-        mixed[folds == fold] = np.exp(np.tensordot(weights(folds != fold), table[:, folds == fold], 1))
-    whole = weights(np.ones(len(truth), dtype=bool))
-    return np.where(seen, mixed, np.nan), dict(zip(predicted, whole.tolist(), strict=True))
-
-
-def beaten(truth: np.ndarray, law: np.ndarray, mixed: np.ndarray) -> bool:
-    """Whether the blend predicts the runs significantly better than the law: by a paired one-sided
-    t-test of the runs' mean errors, and by at least LEAST_SAVED of the law's error.
-    """
-    there = np.isfinite(truth).any(axis=1)  # a run that stopped has no loss at the last step
-    truth, law, mixed = truth[there], law[there], mixed[there]
-    errors = np.array([np.nanmean(np.abs(one / truth - 1), axis=1) for one in (law, mixed)])
-    saved, n = errors[0] - errors[1], len(truth)
-    if n < BLENDED or not np.isfinite(errors).all() or errors[1].mean() > (1 - LEAST_SAVED) * errors[0].mean():
-        return False
-    return bool(saved.mean() > stdtrit(n - 1, LEVEL) * saved.std(ddof=1) / np.sqrt(n))
-
-
-def shown(weights: Mapping[str, float]) -> str:
-    """The weights as text, the largest first: "0.6 transfer, 0.4 exponential"."""
-    order = sorted(weights, key=weights.get, reverse=True)
-    return ", ".join(f"{weights[law]:.2g} {law}" for law in order if weights[law] >= SHOWN)
 
 
 def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
@@ -188,8 +113,7 @@ def laws_table(comparison: pl.DataFrame) -> pl.DataFrame:
     for law in comparison["law"].unique(maintain_order=True):
         own = comparison.filter((pl.col("law") == law) & pl.col("domain").is_null())
         means = dict(own.select("score", "value").iter_rows())
-        scored = own.filter(pl.col("score") != "blend_mre")
-        notes = [note for note in scored["note"].drop_nulls() if note != "not defined"]
+        notes = [note for note in own["note"].drop_nulls() if note != "not defined"]
         percent = [
             means.get(f"{score}_mre") and 100 * means[f"{score}_mre"]
             for score in ("extrapolation", "generalization", "left_out")

@@ -28,7 +28,7 @@ class Promise:
     minimised, with the two-sided interval of `level`, whose ends are None where runs are too few.
 
     `left_out`: the law's error on left-out runs, as a fraction of the loss; None: not known.
-    `blend`: that of a blend of laws, where it is significantly less. `runs`: the number fitted.
+    `runs`: the number fitted.
     `gain` over `reference` in the unit of the value, with its interval.
     """
 
@@ -46,7 +46,6 @@ class Promise:
     gain: float | None = None
     gain_low: float | None = None
     gain_high: float | None = None
-    blend: float | None = None
 
     @property
     def deviation(self) -> float | None:
@@ -104,9 +103,9 @@ class Verdict:
     `outcome`: wins, ties, lower (the noise is not known), alone (no other was measured), promised
     (not trained, predicted to be the best), rule (needs no search, and the law's optimum is not surely
     below it) or broken (every mixture violates the objective). `rival`: the mixture that it was
-    compared with; `promise`: that of the best predicting law; `seen`: runs below that promise, the
-    best first; `seeds`: the number that would make the difference to the rival significant, None: not
-    worth it; `gain`: the prediction that decided, if one did.
+    compared with; `promise`: that of the best predicting law; `seeds`: the number that would make the
+    difference to the rival significant, None: not worth it; `gain`: the prediction that decided, if
+    one did.
     """
 
     outcome: str
@@ -114,7 +113,6 @@ class Verdict:
     why: str
     rival: str | None = None
     promise: Promise | None = None
-    seen: tuple[str, ...] = ()
     seeds: int | None = None
     measured: Comparison | None = None  # what decided, of the target or of the proxies
     gain: Gain | None = None
@@ -143,9 +141,8 @@ def decide(
     promises = list(promises)
     promise = trusted(promises)
     searched = [name for name in (target.mixtures if target else ()) if ranks.get(name, GIVEN) >= SEARCHED]
-    seen = below(promise, proxies)
     if target is not None and (searched or promise is None):
-        return among(target, ranks, promise, seen)
+        return among(target, ranks, promise)
     measured = proxies or target
     if promise is None:
         raise ValueError("nothing was measured and nothing predicted")
@@ -153,13 +150,13 @@ def decide(
     if measured is None:
         why = f"nothing was measured at its step; {law}"
         return Verdict("promised", promise.mixture, why, promise=promise)
-    lowest = measured.ranked()[0]
-    if not seen and not (proxies and proxies.holds(lowest) and promise.upper > proxies.value(lowest)):
+    lowest, undercut = measured.ranked()[0], below(promise, proxies)
+    if not undercut and not (proxies and proxies.holds(lowest) and promise.upper > proxies.value(lowest)):
         end = "" if math.isinf(promise.upper) else f", also at the upper 80 % end of its interval ({promise.upper:.4f})"
         than = f"predicted below every run measured{end}" if proxies else "no proxy was measured at its step"
         return Verdict("promised", promise.mixture, f"{than}; {law}", lowest, promise, measured=proxies)
-    found = among(measured, {}, promise, seen)  # the lowest: proxies are no candidates of equal price
-    if seen:
+    found = among(measured, {}, promise)  # the lowest: proxies are no candidates of equal price
+    if undercut:
         said = f"the law promises {promise.value:.4f} for {promise.mixture}, and runs measured are lower"
     else:
         end = "no interval" if math.isinf(promise.upper) else f"its interval to {promise.upper:.4f}"
@@ -167,11 +164,11 @@ def decide(
     return Verdict(**(found.__dict__ | {"why": f"{found.why}; {said}"}))
 
 
-def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | None, seen: tuple[str, ...]) -> Verdict:
+def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | None) -> Verdict:
     """The lowest of measured mixtures, or the cheapest of those that tie with it."""
     order = measured.ranked()
     lowest, others = order[0], [name for name in order[1:] if measured.holds(name)]
-    rest = {"promise": promise, "seen": seen, "measured": measured}
+    rest = {"promise": promise, "measured": measured}
     if not measured.holds(lowest):
         by = measured.broken[measured.mixtures.index(lowest)]
         why = f"the lowest of them by {said_broken(by)}" if by else "all lie outside the bounds"
@@ -207,12 +204,7 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
     return Verdict("ties", best, why, rival, seeds=seeds, **rest)
 
 
-def below(promise: Promise | None, proxies: Comparison | None) -> tuple[str, ...]:
-    """Measured proxies that satisfy the constraints and are below a promise, the best first."""
-    if promise is None or proxies is None:
-        return ()
-    return tuple(
-        name
-        for name in proxies.ranked()
-        if name != promise.mixture and proxies.value(name) < promise.value and proxies.holds(name)
-    )
+def below(promise: Promise, proxies: Comparison | None) -> bool:
+    """Whether a measured proxy that satisfies the constraints is below a promise."""
+    others = [name for name in (proxies.mixtures if proxies else ()) if name != promise.mixture]
+    return any(proxies.value(name) < promise.value and proxies.holds(name) for name in others)

@@ -18,7 +18,8 @@ from bimix.plan.inputs import (
 )
 from bimix.plan.shards import missing
 
-LEARNED = 4 + 3  # runs of a learning curve at least, with those that it leaves to be predicted
+LEARNED = 8 + 3  # runs of a learning curve of three points, 4, 6 and 8, with those that it leaves to be predicted
+ROUNDS = 3  # of a search that a figure shows
 SHOWN = 2  # names that are much like the one given
 ALIKE = 0.75  # of 1, by difflib
 
@@ -87,7 +88,7 @@ def targets(dataset: Dataset) -> dict[str, list[str]]:
             *figures("predictions", laws if held_out and compared else []),
             *figures("optimum", resampled),
             *figures("sizes", large),
-            *drawn("rounds", there=search),
+            *drawn("rounds", there=search and block["search"]["rounds"] >= ROUNDS),
             *drawn(f"learning_{model}_{group}", there=learning),
             *drawn(*(f"perplexity_{one}_{group}" for one in fitted)),
             *drawn(f"perplexity_{dataset.large}_compare"),
@@ -112,7 +113,8 @@ def summarised(dataset: Dataset) -> dict[str, list[str]]:
 def all_targets(config: Mapping) -> list[str]:
     """Everything for the datasets that `run` names: pages of results and all that these list."""
     datasets = [Dataset(config, name) for name in config["run"]]
-    files = [f"{dataset.folder}/{page}" for dataset in datasets for page in ("summary.txt", "explore.html")]
+    pages = ("summary.txt", "explore.html", "figures/recommended.svg")
+    files = [f"{dataset.folder}/{page}" for dataset in datasets for page in pages]
     return files + [file for dataset in datasets for made in targets(dataset).values() for file in made]
 
 
@@ -134,7 +136,13 @@ def nameable(dataset: Dataset) -> list[str]:
     """Files that a user may name: those of the page of results, mixtures and their runs."""
     groups = [(dataset.block["optimum"]["model"], names) for names in dataset.groups.values()]
     runs = [(model, name) for model, names in [*groups, (dataset.large, dataset.compared)] for name in names]
-    pages = ("summary.txt", "explore.html", "plan.csv", *([] if dataset.observed else ["entropy.csv"]))
+    pages = (
+        "summary.txt",
+        "explore.html",
+        "figures/recommended.svg",
+        "plan.csv",
+        *([] if dataset.observed else ["entropy.csv"]),
+    )
     names = [*(name for _, name in runs), *([] if dataset.observed else known_names(dataset, ()))]
     files = [*(f"{dataset.folder}/{page}" for page in pages), *map(dataset.mixture, names)]
     files += chain.from_iterable(targets(dataset).values())

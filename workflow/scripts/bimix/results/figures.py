@@ -21,7 +21,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from bimix.outputs import replacing
 from bimix.results.layout import paragraph
@@ -50,7 +50,7 @@ DASHES = ["-", (0, (5, 1.3)), (0, (1, 1)), (0, (5, 1.2, 1, 1.2)), (0, (3, 1)), (
 DOMAINS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9", "#882255"]
 DOMAIN_MARKERS = ["o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h"]
 OTHERS = ["#332288", "#117733", "#AA4499", "#44AA99", "#B8860B", "#7A5195", "#A0522D", "#4682B4"]
-OTHER_MARKERS = ["D", "s", "^", "P", "v", "o", "X", "p"]
+MARKERS = ["D", "d", "8", "s", "^", "P", "v", "o", "X", "p", "h", "H", "<", ">", "*", "$+$", "$x$", "$=$", "$o$"]
 SIZES = {"*": 1.7, "X": 1.2, "P": 1.2, "H": 1.15, "p": 1.15, "D": 0.85}  # that look as large as a circle
 
 MOST = 40  # entries of the legend in one group
@@ -125,19 +125,20 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """{name: its look}, the same in every figure.
+    """{name: its look}, the same in every figure as far as no two of its marks are alike.
 
-    A name that has no style of its own takes the one that a hash of it points to, or the next whose
-    colour fewest of `names` have: give all names of a figure at once. In grey the kind of line
-    separates mixtures.
+    A name that has no style of its own takes the one that a hash of it points to, or the next that
+    differs most from those of the other `names`, first by its marker: give all names of a figure at
+    once. In grey the kind of line separates mixtures.
     """
     chosen = {name: STYLES[name] for name in names if name in STYLES}
-    free = [(colour, marker) for marker in OTHER_MARKERS for colour in OTHERS]
+    free = [(colour, marker) for marker in MARKERS for colour in OTHERS]
     for name in sorted(set(names) - set(chosen)):
         first = zlib.crc32(name.encode()) % len(free)
         turns = [*free[first:], *free[:first]]
-        taken = list(chosen.values())
-        chosen[name] = min(turns, key=lambda style: (style in taken, [colour for colour, _ in taken].count(style[0])))
+        colours = [colour for colour, _ in chosen.values()]
+        markers = [marker for _, marker in chosen.values()]
+        chosen[name] = min(turns, key=lambda style: (markers.count(style[1]), colours.count(style[0])))
     known = list(STYLES)
     kinds = {name: known.index(name) if name in known else zlib.crc32(name.encode()) for name in names}
     return {name: Look(*chosen[name], DASHES[kinds[name] % len(DASHES)]) for name in names}
@@ -170,36 +171,6 @@ def grid(panels: int, wide: int = 0) -> tuple[Figure, list[Axes]]:
     return figure, axes[:panels]
 
 
-def nice_ticks(low: float, high: float, most: int = 5) -> np.ndarray:
-    """Two to `most` round numbers inside [low, high], far enough apart on a logarithmic axis to be
-    labelled.
-
-    They are 1, 2, 5 or 1, 3 or 1 of each decade where that gives three or more, else multiples of
-    one round number.
-    """
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    closest = 0.8 / most * math.log(high / low)
-    for digits in ([1, 2, 5], [1, 3], [1]):
-        ticks = np.array([digit * 10.0**decade for decade in decades for digit in digits])
-        ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-        if 3 <= len(ticks) <= most and np.diff(np.log(ticks)).min() >= closest:
-            return ticks
-    if len(ticks) == 2 and high > 50 * low:  # with two decades inside, their powers of ten
-        return ticks
-    if len(ticks) > most:  # more decades than ticks
-        return ticks[:: math.ceil(len(ticks) / most)]
-    for size in (digit * 10.0**decade for decade in range(decades[0] - 4, decades[-1] + 1) for digit in (1, 2, 2.5, 5)):
-        first, last = math.ceil(low / size * (1 - 1e-9)), math.floor(high / size * (1 + 1e-9))
-        ticks = size * np.arange(first, last + 1)
-        if len(ticks) <= most and (len(ticks) < 2 or math.log(ticks[-1] / ticks[-2]) >= closest):
-            break
-    for digits in ([1, 2, 5], [1, 3]):
-        if not 1 < len(ticks) <= most:
-            ticks = np.array([digit * 10.0**decade for decade in decades for digit in digits])
-            ticks = ticks[(ticks >= low * (1 - 1e-9)) & (ticks <= high * (1 + 1e-9))]
-    return ticks if 1 < len(ticks) <= most else np.array([low, high])
-
-
 def plain(number: float) -> str:
     """A number as short as it can be read: 0.003, 4.25, 500, 20k, 1.5M."""
     for size, letter in ((1e9, "B"), (1e6, "M"), (1e4, "k")):
@@ -208,17 +179,8 @@ def plain(number: float) -> str:
     return np.format_float_positional(float(f"{number:.4g}"), trim="-")
 
 
-def labels(ticks: np.ndarray) -> list[str]:
-    """The ticks in plain numbers; if evenly spaced, with equally many digits."""
-    texts = [plain(tick) for tick in ticks]
-    digits = max(len(text.partition(".")[2]) for text in texts)
-    if ticks[-1] < 1e4 and len(ticks) > 2 and np.allclose(np.diff(ticks), ticks[1] - ticks[0]):
-        return [f"{tick:.{digits}f}" for tick in ticks]
-    return texts
-
-
 def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
-    """Make axis x or y logarithmic over the finite, positive `values`, with round numbers."""
+    """Make axis x or y logarithmic over the finite, positive `values`, with at most so many round numbers."""
     values = np.asarray(values, dtype=float).ravel()
     values = values[np.isfinite(values) & (values > 0)]
     if not len(values):
@@ -227,9 +189,14 @@ def log_axis(axis: Axes, which: str, values: np.ndarray, most: int = 5) -> None:
     margin = max((high / low) ** 0.06, 1.004)
     getattr(axis, f"set_{which}scale")("log")
     getattr(axis, f"set_{which}lim")(low / margin, high * margin)
-    ticks = nice_ticks(low / margin, high * margin, most) if high > low else np.array([low])
-    getattr(axis, f"set_{which}ticks")(ticks, labels(ticks))
-    getattr(axis, f"{which}axis").set_minor_locator(NullLocator())
+    own, decades = getattr(axis, f"{which}axis"), np.log10(high / low)
+    if decades > 0.8:
+        digits = (1, 2, 5) if decades <= most / 3 else (1, 3) if decades <= most / 2 else (1,)
+        own.set_major_locator(LogLocator(subs=digits))
+    else:  # the round numbers of a linear axis
+        own.set_major_locator(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]))
+    own.set_major_formatter(FuncFormatter(lambda number, _: plain(number)) if high >= 1e4 else ScalarFormatter())
+    own.set_minor_locator(NullLocator())
 
 
 def name_panel(axis: Axes, name: str) -> None:
@@ -254,34 +221,19 @@ def name_rows(axis: Axes, names: list[str]) -> None:
     axis.grid(visible=False, axis="y")
 
 
-def key(figure: Figure, rows: list[list[Line2D]], note: str = "") -> None:
-    """The legend, above all panels, under a line that says what is drawn where it needs one. Each
-    of `rows` starts a line, a long one is cut.
-    """
+def key(figure: Figure, entries: list[Line2D], note: str = "") -> None:
+    """The legend, above all panels, under a line that says what is drawn; a long one is cut."""
     said = "\n".join(paragraph(note)) or None
-    if not rows:
+    if not entries:
         figure.suptitle(said, fontsize=LARGE, ha="left", x=0.01)
         return
-    rows = [row if len(row) <= MOST else [*row[:MOST], swatch(f"and {len(row) - MOST} more", "white")] for row in rows]
-    for wide in range(max(map(len, rows)), 0, -1):
-        blank = Line2D([], [], linestyle="", label="")
-        cells = [handle for row in rows for handle in row + [blank] * (-len(row) % wide)]
-        columns = [cells[column::wide] for column in range(wide)]
-        widths = [0.42 + LETTER * max(len(handle.get_label()) for handle in column) for column in columns]
-        if sum(widths) <= figure.get_figwidth():
-            break
-    while not cells[-1].get_label():
-        cells.pop()
-    figure.legend(
-        handles=[handle for column in range(wide) for handle in cells[column::wide]],  # Matplotlib fills columns
-        title=said,
-        loc="outside upper center",
-        ncols=wide,
-        title_fontsize=LARGE,
-        handletextpad=0.4,
-        columnspacing=1.2,
-        handlelength=2.2,
-    )
+    if len(entries) > MOST:
+        entries = [*entries[:MOST], swatch(f"and {len(entries) - MOST} more", "white")]
+    widest = 0.42 + LETTER * max(len(entry.get_label()) for entry in entries)
+    columns = min(len(entries), max(1, int(WIDTH / widest)))
+    columns = math.ceil(len(entries) / math.ceil(len(entries) / columns))  # rows of about as many
+    style = {"title_fontsize": LARGE, "handletextpad": 0.4, "columnspacing": 1.2, "handlelength": 2.2}
+    figure.legend(handles=entries, title=said, loc="outside upper center", ncols=columns, **style)
 
 
 def row_panels(names: list[str], widths: Sequence[float], row: float, more: float) -> tuple[Figure, list[Axes]]:

@@ -46,7 +46,7 @@ def words(facts: Mapping, name: str) -> str:
 def with_name(facts: Mapping, name: str) -> str:
     """What a mixture is, and its name in files and tables."""
     said = words(facts, name)
-    return name if said == name else f"{said} (`{name}`)"
+    return name if said == name else f"{said} ({name})"
 
 
 def model_name(model: str) -> str:

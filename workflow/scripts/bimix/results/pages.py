@@ -25,6 +25,7 @@ table { border-collapse: collapse; font-size: 14px; }
 th, td { padding: 0.25em 0.8em; border-bottom: 1px solid #e2e2e2; white-space: nowrap; text-align: left; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 """
+CODE = re.compile(r"`([^`]+)`")
 BAR, BAR_AS = re.compile(r"(?<=[ *])#+"), '<span class="bar" style="width: {}ch"></span>'
 
 
@@ -36,9 +37,14 @@ def page(title: str, parts: list[str]) -> str:
 
 
 def as_list(entries: Iterable[tuple[str, str]]) -> str:
-    """Labels with their texts, in which a number keeps its %."""
-    texts = [(escape(label), escape(text.replace(" %", NO_BREAK + "%"))) for label, text in entries]
+    """Labels with their texts, in which a number keeps its % and `code` is marked."""
+    texts = [(escape(label), CODE.sub(r"<code>\1</code>", escape(unbroken(text)))) for label, text in entries]
     return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
+
+
+def unbroken(text: str) -> str:
+    """The text with no line break between a number and its %."""
+    return text.replace(" %", NO_BREAK + "%")
 
 
 def as_text(lines: Iterable[str]) -> str:

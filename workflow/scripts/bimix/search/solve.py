@@ -66,8 +66,8 @@ def solved(
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
     spans = intervals(sought, LEVEL, named, judging.reference, errors)
     relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
-    scores = {"left_out_mre": dict(zip(fitted["loss_domains"], relative, strict=True))}
-    promised = promise(fitted, law, "observed", spans, scores, judging)
+    left_out_errors = dict(zip(fitted["loss_domains"], relative, strict=True))
+    promised = promise(fitted, law, "observed", spans, left_out_errors, judging)
     return Solved(observed, sought, sought.shares(), errors, spans, promised)
 
 

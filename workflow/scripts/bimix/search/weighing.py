@@ -162,9 +162,8 @@ def weigh(believed: Believed, runs: Comparison) -> Verdict:
     rival, seeds = others[0] if others else own.mixture, None
     if runs.noise is not None and rival in runs.mixtures and not wins:
         seeds = seeds_needed(means[rival] - means[best], runs.noise.deviation, runs.noise.mixtures)
-    seen = tuple(name for name in runs.ranked() if name in ran and runs.value(name) < own.value and lead <= 0)
     why += f"; {edge}, the best rule that needs no run" if edge and edge.low > 0 else ""
-    return Verdict("wins" if wins else "ties", best, why + unsure, rival, own, seen, seeds, runs, edge)
+    return Verdict("wins" if wins else "ties", best, why + unsure, rival, own, seeds, runs, edge)
 
 
 def surely_below(gain: Gain, runs: Comparison) -> bool:
