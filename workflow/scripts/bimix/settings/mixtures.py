@@ -126,8 +126,7 @@ def check_staged(scope: Scope) -> Faults:
     """
     block, models, lists = scope.block, scope.config.models, scope.lists
     staged, trained = staged_names(scope), trained_on(scope)
-    single = [("centre", block.centre)]
-    single += [((*key, 0), lists[key][0]) for key in [("compare", "mixtures")] if key in lists]
+    single = [("centre", block.centre), (("compare", "mixtures", 0), block.compare.mixtures[0])]
     single += [("optimum/objective/reference", block.optimum.objective.reference)] if block.optimum.objective else []
     single += [("reweighting/reference", block.reweighting.reference)] if block.reweighting else []
     for key, name in single:
