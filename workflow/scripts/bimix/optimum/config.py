@@ -5,13 +5,19 @@ from typing import Literal
 from bimix.blocks import Block, Faults, NoneEmpty, NotNegative, Some, described, key
 
 NO_WEIGHT = "all weights are 0: one at least must be above 0."
+# {kind: what a report calls it}
+KINDS = {
+    "weighted": "weighted average",
+    "minimax": "worst loss over the reference's",
+    "no_worse_than": "weighted average with no loss above the reference's by more than {margin:.3g}",
+}
 LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
 
 
 class ObjectiveKeys(Block):
     """What a mixture is best at; the reference is a mixture's name, of `--objective` also its file."""
 
-    kind: Literal["weighted", "minimax", "no_worse_than"] = key(
+    kind: Literal[tuple(KINDS)] = key(
         "The least average; the least worst loss over the reference's; or the average, no loss above the reference's.",
         default="weighted",
     )

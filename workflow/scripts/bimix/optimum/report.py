@@ -15,6 +15,7 @@ from scipy.optimize import linprog
 from bimix.laws.fitted import predict_defined, undefined
 from bimix.laws.table import LAWS
 from bimix.observations.observations import proportions_of
+from bimix.optimum.config import KINDS
 from bimix.optimum.objective import average, defined, target_weights, weighed
 from bimix.optimum.optimum import Best, Sought
 from bimix.tables import read_table
@@ -235,12 +236,7 @@ def promised(margin: float, effect_growth: float, held: Sequence[float], model: 
 def sentences(written: Mapping) -> list[str]:
     """The lines of a report to print after the average loss."""
     asked = written["objective"]
-    names = {
-        "weighted": "weighted average",
-        "minimax": "worst loss over the reference's",
-        "no_worse_than": f"weighted average with no loss above the reference's by more than {asked['margin']:.3g}",
-    }
-    said = [f"objective ({names[asked['kind']]}): {_shown(written['objective_value'])}"]
+    said = [f"objective ({KINDS[asked['kind']].format(**asked)}): {_shown(written['objective_value'])}"]
     if "reference_objective" in written:
         said[0] += f"; of the reference {_shown(written['reference_objective'])}"
         said.append(f"average loss of the reference: {_shown(written['reference_average_loss'])}")
