@@ -315,7 +315,10 @@ def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkey
             yield stream.Piece("train", "ab"[number % 2], str(number // 2), bytes(16))
 
     monkeypatch.setattr(stream.Streams, "write", staticmethod(full))
-    with pytest.raises(OSError, match="No space left"), stream.Streams({"train": tmp_path}, 299, 4, 300, 2) as streams:
+    with (
+        pytest.raises(OSError, match="No space left"),
+        stream.Streams({"train": tmp_path}, 299, str, 4, 300, 2) as streams,
+    ):
         stream.fill(streams, pieces(), Counting())
     assert len(calls) == 3 and len(taken) <= 10
     assert all(own.unordered.closed for own in streams.streams.values())

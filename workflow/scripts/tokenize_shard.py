@@ -28,9 +28,9 @@ def main(argv: list[str] | None = None) -> None:
     options = parse(argv)
     with options.shards.open(encoding="utf-8") as lines:
         shard = read_shards(lines)[options.shard]
-    reader = open_reader(shard, options)
     set_threads(options.threads)
     tokenizer = read_definition(options.tokenizer, options.end_of_text)
+    reader = open_reader(shard, options, (tokenizer.end, tokenizer.ids))
     encoder = Encoder(options.backend, tokenizer)
     keys = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
     division = Division(shard.split, options.validation_share, options.held_out_characters, keys)
@@ -42,8 +42,8 @@ def main(argv: list[str] | None = None) -> None:
         }
         # during the reading, which brings the bytes into memory; hashing does not hold the lock
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
-        settings = (tokenizer.end, options.sequence_length, tokenizer.ids, options.sample_documents)
-        streams = stack.enter_context(Streams(folders, *settings))
+        settings = (options.sequence_length, tokenizer.ids, options.sample_documents)
+        streams = stack.enter_context(Streams(folders, tokenizer.end, encoder.decode, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
         reader.rejects.check()
         raw = hashing.result()
@@ -66,12 +66,12 @@ def main(argv: list[str] | None = None) -> None:
             write_json(folders[split] / "report.json", account | {"domains": reports})
 
 
-def open_reader(shard: Shard, options: argparse.Namespace) -> Reader:
+def open_reader(shard: Shard, options: argparse.Namespace, ids: tuple[int, int]) -> Reader:
     """The reader of the shard's files. Errors: no field names their domains; as of `labelled`."""
     field = None if shard.domain else options.domain_field
     if field is None and len(options.domains) != 1:
         raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")
-    return Reader(options.reading, field, labelled(options.domains, options.labels))
+    return Reader(options.reading, field, labelled(options.domains, options.labels), ids)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:

@@ -4,15 +4,17 @@ are left out by their hash.
 manifest of the shards and their raw files -> tokenizer.json, in which the end of text has id 0
 """
 
+import argparse
 import json
 import sys
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bimix.corpus.documents import Reader, held_out_keys, is_within, reading_parser
 from bimix.corpus.encoders import set_threads
-from bimix.corpus.shards import longest_of, read_shards, validation_files
+from bimix.corpus.shards import Shard, longest_of, read_shards, validation_files
 from bimix.corpus.stream import Division
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
@@ -44,17 +46,7 @@ def main(argv: list[str] | None = None) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    keys = held_out_keys(options.reading, validation_files(shards))
-    texts = (
-        piece.text
-        for shard in shards
-        if shard.split != "validation"
-        for piece in Division(
-            "hash", options.validation_share, longest_of(options.held_out_characters, shard.domain), keys
-        ).pieces(reader, shard.files)
-        if piece.split == "train" and is_within(piece.key[8:], options.share)
-    )
-    tokenizer.train_from_iterator(texts, trainer)
+    tokenizer.train_from_iterator(training_texts(shards, reader, options), trainer)
     reader.rejects.check()
     yielded = tokenizer.get_vocab_size()
     if yielded < options.vocabulary:
@@ -64,6 +56,23 @@ def main(argv: list[str] | None = None) -> None:
         print(f"Remark: {said}, which the size ladder chose; these are taken.", file=sys.stderr)
     with replacing(options.out) as temporary:
         tokenizer.save(str(temporary))
+
+
+def training_texts(shards: Collection[Shard], reader: Reader, options: argparse.Namespace) -> Iterator[str]:
+    """The texts of which a share is taken. Errors: a file of tokens."""
+    keys = held_out_keys(options.reading, validation_files(shards))
+    for shard in shards:
+        if shard.split == "validation":
+            continue
+        longest = longest_of(options.held_out_characters, shard.domain)
+        division = Division("hash", options.validation_share, longest, keys)
+        for piece in division.pieces(reader, shard.files):
+            if not isinstance(piece.text, str):
+                raise InputError(
+                    f"{shard.files[0]} holds tokens: name the tokenizer that wrote them (tokenizer: file, hub)."
+                )
+            if piece.split == "train" and is_within(piece.key[8:], options.share):
+                yield piece.text
 
 
 if __name__ == "__main__":

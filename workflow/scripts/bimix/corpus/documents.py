@@ -1,4 +1,7 @@
-"""Documents of a corpus: (text, domain) of records; the hash of the text decides the split."""
+"""Documents of a corpus: (text, domain) of records; the hash of the text decides the split.
+
+The text of a document from a file of tokens is its ids, an array of uint32 without the end of text.
+"""
 
 import argparse
 import hashlib
@@ -6,12 +9,15 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
+
 from bimix.blocks import checked
 from bimix.corpus.reading import Reading
 from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records, too_long
 from bimix.errors import InputError
 from bimix.tables import parsed_json
 
+Text = str | np.ndarray
 ENDS = "ends of documents whose beginnings train"  # as logs say it
 
 
@@ -34,13 +40,19 @@ class Reader:
     """Reads the documents of raw files and counts rejected records in `rejects`.
 
     `domains` maps the values of the dotted `domain_field` to domains. Without such a field it has
-    one entry, the domain of every record.
+    one entry, the domain of every record. `ids`: the id of the end of text and the number of ids,
+    with which files of tokens are compared.
     """
 
     def __init__(
-        self, reading: Reading, domain_field: str | None = None, domains: Mapping[str, str] | None = None
+        self,
+        reading: Reading,
+        domain_field: str | None = None,
+        domains: Mapping[str, str] | None = None,
+        ids: tuple[int, int] | None = None,
     ) -> None:
         self.reading = reading
+        self.ids = ids
         self.longest = int(reading.document_megabytes * 10**6)
         self.domain_field = domain_field
         self.domains = domains or {"": ""}
@@ -52,7 +64,7 @@ class Reader:
         """The number of records that became documents."""
         return self.rejects.records - self.rejects.reasons.total()
 
-    def read(self, path: str) -> Iterator[tuple[str, str]]:
+    def read(self, path: str) -> Iterator[tuple[Text, str]]:
         """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""
         fields = [field for field in (self.reading.text_field, self.domain_field) if field]
         useful = self.rejects.records - self.rejects.reasons[EMPTY]
@@ -67,10 +79,14 @@ class Reader:
         if self.rejects.records - self.rejects.reasons[EMPTY] == useful:
             self.empty.append(path)
 
-    def parse(self, record: object) -> tuple[str, str]:
-        """Text and domain of a line of JSON, a parsed record or a Rejected. Raises Rejected."""
+    def parse(self, record: object) -> tuple[Text, str]:
+        """Text and domain of a line of JSON, a parsed record, token ids or a Rejected. Raises
+        Rejected.
+        """
         if isinstance(record, Rejected):
             raise record
+        if isinstance(record, np.ndarray):
+            return self.parse_ids(record)
         record = parse_record(record) if isinstance(record, bytes) else record
         field = self.reading.text_field
         text = lookup_field(record, field)
@@ -93,6 +109,22 @@ class Reader:
         if not text:
             raise Rejected(EMPTY, "the text is empty")
         return text, domain
+
+    def parse_ids(self, ids: np.ndarray) -> tuple[np.ndarray, str]:
+        """Ids of a document without its end of text, and its domain. Raises Rejected."""
+        if self.domain_field is not None:
+            raise Rejected("missing field", "files of tokens have no fields: name those of each domain (corpus.train)")
+        if len(ids) < 2:
+            raise Rejected(EMPTY, "the text is empty")
+        if self.ids is not None:
+            end, number = self.ids
+            if ids[-1] != end or ids.max() >= number:
+                detail = (
+                    f"the document ends with the id {ids[-1]} and holds {ids.max()}, but the end of text is {end} of"
+                )
+                raise Rejected("other tokens", f"{detail} {number} ids; name the tokenizer that wrote it (tokenizer)")
+        (domain,) = self.domains.values()
+        return ids[:-1], domain
 
 
 def held_out_keys(reading: Reading, paths: Iterable[str]) -> frozenset[bytes]:
@@ -129,10 +161,13 @@ def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def cut_text(text: str, limit: int | None) -> list[str]:
+def cut_text(text: Text, limit: int | None) -> list[Text]:
     """Pieces of at most `limit` characters whose concatenation is `text`. A cut falls after the
-    last line end or before the last space that allows it, or at the limit if there is none.
+    last line end or before the last space that allows it, or at the limit if there is none. Token
+    ids are one piece.
     """
+    if not isinstance(text, str):
+        return [text]
     pieces, start = [], 0
     while limit is not None and len(text) - start > limit:
         after_line = text.rfind("\n", start, start + limit) + 1
@@ -145,9 +180,10 @@ def cut_text(text: str, limit: int | None) -> list[str]:
     return [*pieces, text[start:]]
 
 
-def hash_text(text: str) -> bytes:
+def hash_text(text: Text) -> bytes:
     """16 bytes of the text alone, so that its split and sample are the same wherever it is read."""
-    return hashlib.blake2b(text.encode("utf-8"), digest_size=16).digest()
+    content = text.encode("utf-8") if isinstance(text, str) else text.tobytes()
+    return hashlib.blake2b(content, digest_size=16).digest()
 
 
 def split_hashes(content: bytes) -> frozenset[bytes]:
@@ -165,17 +201,17 @@ def is_within(part: bytes, share: float) -> bool:
     return int.from_bytes(part, "big") < share * 2**64
 
 
-def split_document(text: str, key: bytes, share: float, longest: int) -> tuple[str, str]:
-    """(training text, held-out text) of a document with the hash `key`; one of them may be "".
+def split_document(text: Text, key: bytes, share: float, longest: int) -> tuple[Text, Text]:
+    """(training text, held-out text) of a document with the hash `key`; one of them may be empty.
 
     A document of up to `longest` characters is held out whole, with the probability `share`. Of a
     longer one the end may be held out, from a line end or a space on: about `longest` characters,
     with the probability that makes it `share` of the characters on average; or always `share` of
     them if that is more. So a domain of few long documents has held-out text as well. The text
-    alone decides, whatever its file and the length of pieces.
+    alone decides, whatever its file and the length of pieces. Token ids are always whole.
     """
-    if len(text) <= longest:
-        return ("", text) if is_within(key[:8], share) else (text, "")
+    if len(text) <= longest or not isinstance(text, str):
+        return (text[:0], text) if is_within(key[:8], share) else (text, text[:0])
     size = max(longest, int(share * len(text)))
     if not is_within(key[:8], share * len(text) / size):
         return text, ""

@@ -105,6 +105,7 @@ class Encoder:
     """
 
     def __init__(self, backend: str, definition: Definition) -> None:
+        self.tokenizer = Tokenizer.from_str(definition.text)
         self.reference = reference_encoder(definition.text)
         self.account: dict[str, object] = {"backend": backend, "version": importlib.metadata.version(backend)}
         self.backend: Encode | None = None
@@ -114,6 +115,10 @@ class Encoder:
                 self.backend = BACKENDS[backend](definition.text)
             except (ValueError, NotImplementedError) as error:
                 self._refuse(f"it cannot load the tokenizer: {error}")
+
+    def decode(self, ids: np.ndarray) -> str:
+        """The text of ids, special tokens included."""
+        return self.tokenizer.decode(ids.tolist(), skip_special_tokens=False)
 
     def encode(self, texts: list[str]) -> list[np.ndarray]:
         """Ids (uint32) of each text; the first texts are encoded twice and compared."""

@@ -1,11 +1,11 @@
-"""The files that a dataset of text names: those that a path, glob or list stands for, those that are not
-there, and those of unknown form.
+"""The files that a dataset of text names: those that a path, folder, glob or list stands for, those that are
+not there, and those of unknown form.
 """
 
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from glob import glob, iglob
+from glob import escape, iglob
 from pathlib import Path
 
 from bimix.corpus.shards import name_file
@@ -28,6 +28,8 @@ WITHOUT = {
     "vectors": "`vectors: null` trains vectors on the text",
     "downstream": "`downstream: null` asks no questions",
 }
+BESIDE_TOKENS = (".ds.index", ".ds.metadata", ".ds.loss")  # what datatrove writes beside a file of tokens
+FORM_OF = {".ds": "tokens"}  # of endings that no format names; that of others is text
 PACKED = r"\.(gz|xz|zst)$"
 
 
@@ -73,7 +75,7 @@ def is_missing(path: str, folder: str) -> bool:
     if path.startswith("@"):
         return not os.path.lexists(path[1:])
     if has_wildcards(path):
-        return not any(os.path.isfile(one) for one in iglob(path, recursive=True))
+        return not any(local_paths(path))
     return not os.path.lexists(path) and not path.startswith(f"{folder}/")
 
 
@@ -104,7 +106,8 @@ def unknown_endings(formats: Mapping[str, str], paths: Iterable[str]) -> str | N
         return None
     count = sum(map(len, unknown.values()))
     first = ", ".join(paths[0] for paths in unknown.values())
-    line = ", ".join(f'"{ending}": {form}' for ending, form in (known | dict.fromkeys(unknown, "text")).items())
+    guessed = {ending: FORM_OF.get(ending, "text") for ending in unknown}
+    line = ", ".join(f'"{ending}": {form}' for ending, form in (known | guessed).items())
     files = f"{count} files have endings" if count > 1 else "a file has an ending"
     return f"{files} that `formats` lacks ({first}): name others, or write `formats: {{{line}}}` under `corpus`."
 
@@ -116,7 +119,7 @@ def is_remote(path: str) -> bool:
 def raw_files(
     patterns: str | list[str], unknown: int, key: str, without_text: bool = False
 ) -> Iterator[tuple[str, str, int]]:
-    """Files (name, path, bytes) of paths, globs and lists (@file: one path per line, its bytes
+    """Files (name, path, bytes) of paths, folders, globs and lists (@file: one path per line, its bytes
     after a tab); unknown sizes count as `unknown`, and `without_text` a local pattern without a file
     as one. Errors, at the `key` of the config: such a pattern, a list or a store that cannot be
     read.
@@ -129,6 +132,8 @@ def raw_files(
             # strings, not paths: a list may mix addresses, relative and absolute paths
             folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
             folder = folder[: folder.rfind("/") + 1]
+        elif os.path.isdir(pattern):
+            found, folder = list_local(pattern), f"{pattern.rstrip('/')}/"
         elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
             found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
         else:
@@ -152,10 +157,15 @@ def read_list(path: Path, unknown: int, key: str) -> list[File]:
         raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
 
 
+def local_paths(pattern: str) -> Iterator[str]:
+    """Local files that match a glob, or that lie in a folder or below it, but for hidden ones."""
+    named = f"{escape(pattern)}/**" if os.path.isdir(pattern) else pattern
+    return (path for path in iglob(named, recursive=True) if os.path.isfile(path) and not path.endswith(BESIDE_TOKENS))
+
+
 def list_local(pattern: str) -> list[File]:
-    """Local files that match a glob, in order."""
-    paths = sorted(glob(pattern, recursive=True))
-    return [(path, os.path.getsize(path)) for path in paths if os.path.isfile(path)]
+    """The local files of a glob or a folder, in order."""
+    return [(path, os.path.getsize(path)) for path in sorted(local_paths(pattern))]
 
 
 def list_remote(pattern: str, key: str) -> list[File]:

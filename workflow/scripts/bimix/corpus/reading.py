@@ -13,8 +13,8 @@ class ReadingKeys(Block):
     )
     rejects: Share = need("The share of bad records that may be left out; 0: the first one stops the job.")
     document_megabytes: Positive = need("Longer records are rejected, which bounds a job's memory.")
-    formats: NoneEmpty[str, Literal["lines", "parquet", "text"]] = need(
-        "What a file holds, by its ending before `.gz`, `.xz` or `.zst`."
+    formats: NoneEmpty[str, Literal["lines", "parquet", "text", "tokens"]] = need(
+        "What a file holds, by its ending before `.gz`, `.xz` or `.zst`: `lines`, `parquet`, `text` or `tokens`."
     )
 
 

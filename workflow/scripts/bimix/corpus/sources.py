@@ -1,5 +1,5 @@
 """Raw files as records: JSON lines or one array of JSON, parquet and plain text, also packed as
-.gz, .xz or .zst, on a disk or at an address.
+.gz, .xz or .zst, on a disk or at an address; and token ids on a disk.
 
 A Rejected stands in for a record that cannot be read; `Rejects` counts them.
 """
@@ -14,9 +14,11 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 from typing import BinaryIO
 
 import fsspec
+import numpy as np
 import polars as pl
 import smart_open
 import urllib3
@@ -236,10 +238,35 @@ def read_text(path: str, fields: list[str], longest: int) -> Records:
     yield 1, write_field(fields[0], text)
 
 
+def read_tokens(path: str, fields: list[str], longest: int) -> Records:
+    """Documents as token ids (uint32), as datatrove writes them: `path` holds ids of two or four
+    bytes one after the other, `path`.index the end of each document in ids (uint64), little-endian.
+
+    Errors: a file at an address or that cannot be read; the index is of other ids.
+    """
+    if "://" in path:
+        raise InputError(f"{path}: files of tokens are read from a disk: copy it, with its index.")
+    try:
+        check_fetched(path)
+        ends, size = np.fromfile(f"{path}.index", "<u8"), os.path.getsize(path)
+        total = int(ends[-1]) if len(ends) else 0
+        width = size // max(total, 1)
+        if size != total * width or (total and width not in (2, 4)) or (ends[1:] < ends[:-1]).any():
+            sentence = f"holds {size} bytes, and its index ends with the id {total}: these are not ids of two or four"
+            raise InputError(f"{path} {sentence} bytes. Fetch both files again.")
+        ids = np.memmap(path, f"<u{width}", "r") if total else ends
+    except OSError as error:
+        raise InputError(f"{path} or {path}.index cannot be read ({error}): a file of tokens needs both.") from error
+    for number, (start, end) in enumerate(pairwise([0, *ends.tolist()]), start=1):
+        document = ids[start:end].astype("<u4")
+        yield number, too_long(longest) if document.nbytes > longest else document
+
+
 FORMATS: dict[str, Callable[[str, list[str], int], Records]] = {
     "lines": read_lines,
     "parquet": read_parquet,
     "text": read_text,
+    "tokens": read_tokens,
 }
 
 

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from bimix.corpus.counts import NgramCounter, add_up
-from bimix.corpus.documents import Reader, cut_text, hash_text, split_document
+from bimix.corpus.documents import Reader, Text, cut_text, hash_text, split_document
 from bimix.corpus.encoders import Encoder
 from bimix.corpus.permutation import permute
 from bimix.corpus.samples import Smallest
@@ -45,7 +45,7 @@ class Piece(NamedTuple):
 
     split: str
     domain: str
-    text: str
+    text: Text
     key: bytes
     records: int = 1
     ends: int = 0
@@ -82,12 +82,12 @@ class Division:
                             yield Piece(split, domain, piece, own, records, ends)
                             records = ends = 0
 
-    def parts(self, text: str, key: bytes) -> list[tuple[str, str]]:
+    def parts(self, text: Text, key: bytes) -> list[tuple[str, Text]]:
         """(split, text) of each part of a document."""
         if self.split != "hash":
             return [(self.split, text)]
         trains, held_out = split_document(text, key, self.share, self.longest)
-        return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if part]
+        return [(split, part) for split, part in (("train", trains), ("validation", held_out)) if len(part)]
 
 
 def batched(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
@@ -111,7 +111,7 @@ def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
     encoding = writing = None
     with ThreadPoolExecutor(max_workers=1) as encodes, ThreadPoolExecutor(max_workers=1) as writes:
         for batch in itertools.chain(batched(pieces), [None]):  # None: only what was begun is left
-            begun = batch and (batch, encodes.submit(encoder.encode, [piece.text for piece in batch]))
+            begun = batch and (batch, encodes.submit(encode_pieces, batch, encoder))
             if encoding:
                 streams.add(encoding[0], encoding[1].result())
                 if writing:
@@ -126,18 +126,26 @@ def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
             writing.result()
 
 
+def encode_pieces(pieces: Iterable[Piece], encoder: Encoder) -> list[np.ndarray]:
+    """Ids of each piece; those of files of tokens as they are."""
+    encoded = iter(encoder.encode([piece.text for piece in pieces if isinstance(piece.text, str)]))
+    return [next(encoded) if isinstance(piece.text, str) else piece.text for piece in pieces]
+
+
 Taken = list[tuple["Stream", list[np.ndarray], list[bytes]]]
 
 
 class Streams:
     """The streams of a shard, one for each split of each domain, in the folder of their split.
 
-    `end` is the id after each document; `settings` are the arguments of a Stream: the length of a
-    row, the number of ids, the size of a sample. Files close with the `with` block.
+    `end` is the id after each document, `decode` gives the text of ids; `settings` are the
+    arguments of a Stream: the length of a row, the number of ids, the size of a sample. Files
+    close with the `with` block.
     """
 
-    def __init__(self, folders: dict[str, Path], end: int, *settings: int) -> None:
+    def __init__(self, folders: dict[str, Path], end: int, decode: Callable[[np.ndarray], str], *settings: int) -> None:
         self.folders = folders
+        self.decode = decode
         self.end = np.array([end], dtype=np.uint32)
         self.settings = settings
         self.streams: dict[tuple[str, str], Stream] = {}
@@ -161,7 +169,7 @@ class Streams:
             if place not in self.streams:
                 stream = Stream(self.folders[piece.split] / piece.domain, *self.settings)
                 self.streams[place] = self.stack.enter_context(stream)
-            self.streams[place].add(piece, [ids, self.end])
+            self.streams[place].add(piece, [ids, self.end], self.decode)
 
     def take(self) -> Taken:
         """Each stream with the ids and texts added since the last call, for `write`."""
@@ -221,14 +229,14 @@ class Stream:
         self.unordered.close()
         self.sample.close()
 
-    def add(self, piece: Piece, ids: list[np.ndarray]) -> None:
-        """Add a piece and its ids, the end of text included."""
+    def add(self, piece: Piece, ids: list[np.ndarray], decode: Callable[[np.ndarray], str]) -> None:
+        """Add a piece and its ids, the end of text included; `decode` gives the text of ids."""
         self.documents += 1
         self.records += piece.records
         self.ends += piece.ends
         self.ids += ids
         if self.smallest.wants(piece.key):
-            text = piece.text.encode("utf-8")
+            text = (piece.text if isinstance(piece.text, str) else decode(piece.text)).encode("utf-8")
             self.smallest.offer(piece.key, (self.sample_bytes, len(text)))
             self.sample_bytes += len(text)
             self.texts.append(text)

@@ -46,7 +46,7 @@ VALIDATION_SHARE = (0.01, 0.1)
 DOCUMENTS = 10  # of each domain in its validation: longer documents give their ends
 HELD_OUT_CHARACTERS = (1_000, 1_000_000)
 CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
-PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2}  # bytes of text in a byte of a file
+PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2, ".ds": 2}  # bytes of text in a byte of a file
 
 
 @dataclass(frozen=True)

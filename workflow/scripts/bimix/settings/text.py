@@ -2,13 +2,13 @@
 
 import os
 import stat
-from glob import iglob
 from pathlib import Path
 
 from bimix.blocks import Faults
 from bimix.corpus.files import (
     corpus_patterns,
     has_wildcards,
+    local_paths,
     missing_files,
     missing_sentence,
     named_files,
@@ -97,8 +97,8 @@ def file_fault(path: str) -> str | None:
         return f"{shown(path)} cannot be found ({error.strerror if isinstance(error, OSError) else error})."
     if stat.S_ISREG(mode):
         return None
-    kind = "a folder; name its files, as in a glob" if stat.S_ISDIR(mode) else "a pipe or a device; name a file"
-    return f"{shown(path)} is {kind}."
+    kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+    return f"{shown(path)} is {kind}; name a file."
 
 
 def check_files(scope: Scope) -> Faults:
@@ -125,11 +125,11 @@ def check_files(scope: Scope) -> Faults:
 
 
 def _listed(pattern: str) -> list[str]:
-    """The local files of a path, glob or list of a corpus; what a list names may yet be made."""
+    """The local files of a path, folder, glob or list of a corpus; what a list names may yet be made."""
     if "://" in pattern:
         return []
-    if has_wildcards(pattern):
-        return [path for path in iglob(pattern, recursive=True) if os.path.isfile(path)]
+    if has_wildcards(pattern) or os.path.isdir(pattern):
+        return list(local_paths(pattern))
     if not pattern.startswith("@"):
         return [pattern]
     if file_fault(pattern[1:]):
