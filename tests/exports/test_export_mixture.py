@@ -251,11 +251,16 @@ DOCUMENTS_OF = {"records": "documents"}
 SAMPLES = {"records": "samples"}
 # format, domains of data.json (a mixture of web alone), other keys, the sentence
 WRONG = [
-    ("csv", {"web": {"train": ["/a\nb"]}}, {}, "domains/web/train/0/path: String should match pattern"),
-    ("csv", {"web": WEB | {"files": 3}}, {}, "domains/web has the key 'files', which is not known: it may have train,"),
-    ("csv", {"web": {"train": files(["/w"], [0])}}, {}, "/size: Input should be greater than 0, not 0."),
-    ("csv", {"web": WEB}, {"sequence_length": 1.5}, "sequence_length: Input should be a multiple of 1, not 1.5"),
-    ("csv", {"web": WEB, "wiki": WEB}, {}, "data.json: '/w' is there twice, of 'web' and of 'wiki'."),
+    ("csv", {"web": {"train": ["/a\nb"]}}, {}, "data.json: domains/web/train/0: "),
+    ("csv", {"web": WEB | {"files": 3}}, {}, "domains/web/files: unknown key; there are train,"),
+    (
+        "csv",
+        {"web": {"train": files(["/w"], [0])}},
+        {},
+        "domains/web/train/0/size: 0 is given; it must be greater than 0",
+    ),
+    ("csv", {"web": WEB}, {"sequence_length": 1.5}, "sequence_length: 1.5 is given; it must be a multiple of 1"),
+    ("csv", {"web": WEB, "wiki": WEB}, {}, "domains: '/w' is there twice, of 'web' and of 'wiki'."),
     ("csv", {"weib": WEB}, {}, 'data.json: no domain "web"; did you mean weib'),
     ("csv", {"web": {"train": ["/a", "/b"]}}, {}, "has 2 files and no 'size' of '/a': csv weighs each file"),
     ("megatron", {"web": {"train": ["12"]}}, {}, "Megatron would take it for a weight; write ./ before it"),

@@ -57,10 +57,7 @@ def read_sources(packages: list[str], suffixes: set[str], with_description: bool
         # the normalised name: a distribution may spell its own in several ways
         name = re.sub(r"[-_.]+", "-", package).lower()
         if with_description:
-            page = distribution.metadata
-            body = page.get_payload()  # old packages have their description in a header
-            text = body if isinstance(body, str) and body.strip() else page.get("Description") or ""
-            sources.append((f"{name}: description", text))
+            sources.append((f"{name}: description", distribution.metadata.get_payload()))
         files = (file for file in distribution.files or [] if file.suffix in suffixes)
         sources += [(f"{name}: {file.as_posix()}", Path(file.locate())) for file in files if ".." not in file.parts]
     for source, content in sorted(sources, key=lambda entry: hashlib.blake2b(entry[0].encode()).digest()):

@@ -8,21 +8,16 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, NoReturn
+from typing import Annotated, Literal
 
 import polars as pl
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from bimix.blocks import Block, Faults, checked
 from bimix.corpus.shards import Shard
 from bimix.errors import InputError
 
 Amount = Annotated[float, Field(gt=0), AfterValidator(lambda value: int(value) if value == int(value) else value)]
-
-
-class Block(BaseModel):
-    """An object of data.json; wrong types and unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 class File(Block):
@@ -41,7 +36,7 @@ class Domain(Block):
     """The files of a domain and how much text they hold; bytes only divide a weight among them."""
 
     train: list[File] = Field(min_length=1)
-    validation: list[File] = []
+    validation: list[File] = Field(default=[])
     unit: Literal["tokens", "samples", "documents", "bytes"] = "tokens"
     tokens_per_document: Amount | None = None
     unique_tokens: Amount | None = None
@@ -54,15 +49,14 @@ class Document(Block):
     sequence_length: Annotated[Amount, Field(multiple_of=1)] | None = None
     records: Literal["documents", "samples"] | None = None
 
-    @model_validator(mode="after")
-    def _paths_once(self) -> "Document":
+    def faults(self) -> Faults:
+        """Refuse a path that is there twice."""
         seen: dict[str, str] = {}
         for name, domain in self.domains.items():
             for file in (*domain.train, *domain.validation):
                 if file.path in seen:
-                    raise ValueError(f"{file.path!r} is there twice, of {seen[file.path]!r} and of {name!r}")
+                    yield "domains", f"{file.path!r} is there twice, of {seen[file.path]!r} and of {name!r}."
                 seen[file.path] = name
-        return self
 
 
 class Data(Document):
@@ -87,25 +81,8 @@ class Data(Document):
 
 
 def as_data(content: Mapping, name: str) -> Data:
-    """The checked content of data.json. Errors: the first wrong value, with its key."""
-    try:
-        return Data(name=name, **dict(Document.model_validate(content)))
-    except ValidationError as failure:
-        _refuse(failure, name)
-
-
-def _refuse(failure: ValidationError, name: str) -> NoReturn:
-    error = failure.errors()[0]
-    *parents, last = place = [str(part) for part in error["loc"]] or [""]
-    if error["type"] == "extra_forbidden":
-        known = {0: Document, 2: Domain}.get(len(parents), File).model_fields
-        said = f"{'/'.join(parents) or 'it'} has the key {last!r}, which is not known: it may have {', '.join(known)}."
-    elif error["type"] == "missing":
-        said = f"{'/'.join(parents) or 'it'} has no key {last!r}."
-    else:
-        given = "" if isinstance(error["input"], dict | list) else f", not {error['input']!r}"
-        said = f"{'/'.join(place)}: {error['msg'].removeprefix('Value error, ')}{given}.".removeprefix(": ")
-    raise InputError(f"{name}: {said}") from failure
+    """The checked content of data.json. Errors: all wrong values, with their keys."""
+    return Data(name=name, **checked(Document, content, name))
 
 
 def raw_data(shards: Mapping[str, Shard], train: pl.DataFrame, validation: pl.DataFrame) -> dict:
