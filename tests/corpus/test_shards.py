@@ -84,10 +84,10 @@ def test_domain_without_rows_is_told(tmp_path, tokenizer):
     records = [{"text": f"document {number}", "meta": {"set": "c"}} for number in range(20)]
     file = write_records(tmp_path / "raw.jsonl", records)
     tokenize(tmp_path, [file], tokenizer, split="train")
-    refused("Domain 'c' has no validation text", build_index, tmp_path, ["c"])
-    refused(r"Domain 'Gutenberg \(PG-19\)' has no train text", build_index, tmp_path, ["Gutenberg (PG-19)", "c"])
+    refused(r"Domain 'c' has no row of validation text \(0 documents\)", build_index, tmp_path, ["c"])
+    refused(r"Domain 'Gutenberg \(PG-19\)' has no row of train text", build_index, tmp_path, ["Gutenberg (PG-19)", "c"])
     tokenize(tmp_path, [file], tokenizer, **{"validation-share": "0.2", "sequence-length": "100"})
-    refused(r"The \d validation documents of domain 'c' do not fill one row", build_index, tmp_path, ["c"])
+    refused(r"Domain 'c' has no row of validation text \(\d documents\)", build_index, tmp_path, ["c"])
 
 
 def test_rows_of_two_lengths_are_refused(tmp_path: Path, tokenizer: Path) -> None:

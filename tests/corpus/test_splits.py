@@ -8,7 +8,6 @@ from tiny_run import READING
 from tokenised import reading, tokenize, write_records
 
 import hash_validation
-import index_tokens
 from bimix.corpus.documents import Reader, Reading, hash_text, split_document, split_hashes
 from bimix.corpus.shards import Shard, write_shards
 from bimix.corpus.stream import Division, Piece
@@ -102,7 +101,7 @@ def test_training_leaves_out_documents_of_validation_files_and_their_pieces(tmp_
     assert division.left_out > 10 and sum(one.records for one in found) == 10
 
 
-def test_ends_are_counted_in_reports_and_said_by_the_index(tmp_path: Path, tokenizer: Path, capsys) -> None:
+def test_ends_are_counted_in_reports(tmp_path: Path, tokenizer: Path) -> None:
     texts = [story(str(number), 60 if number % 2 else 900) for number in range(40)]
     file = write_records(tmp_path / "raw.jsonl", [{"text": text} for text in texts])
     settings = {"domains": "c", "domain-field": "null", "held-out-characters": str(LONGEST)}
@@ -113,8 +112,3 @@ def test_ends_are_counted_in_reports_and_said_by_the_index(tmp_path: Path, token
     assert counts["validation"]["records"] == sum(not trains for trains, _ in parts) > 0
     assert counts["validation"]["ends"] == sum(bool(trains and rest) for trains, rest in parts) > 0
     assert counts["train"]["documents"] > counts["train"]["records"] and counts["train"]["ends"] == 0
-    flags = ["--folder", str(tmp_path), "--shards", str(tmp_path / "shards.jsonl"), "--domains", "c"]
-    index_tokens.main([*flags, *("--train", str(tmp_path / "t.parquet"), "--validation", str(tmp_path / "v.parquet"))])
-    said = capsys.readouterr().err
-    assert f"rows, {counts['validation']['ends']} ends of documents whose beginnings train" in said
-    assert not [line for line in said.splitlines() if line.startswith("train c") and "ends" in line]

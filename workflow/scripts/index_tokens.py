@@ -12,7 +12,6 @@ from pathlib import Path
 
 import polars as pl
 
-from bimix.corpus.documents import ENDS
 from bimix.corpus.shards import read_shards
 from bimix.digests import check
 from bimix.errors import InputError, run
@@ -52,14 +51,9 @@ def main(argv: list[str] | None = None) -> None:
     indexes = {split: index_reports(found) for split, found in reports.items()}
     said = files_without_text(reports["train"])  # those of validation have the same account of raw files
     for split, index in indexes.items():
-        check_rows(index, split, [*options.domains, *(sorted(only_measured) if split == "validation" else [])])
-        sums = pl.sum("rows", "tokens", "documents", "ends", "dropped")
-        summary = index.group_by("domain").agg(sums, pl.len().alias("shards")).sort("domain")
-        for domain, rows, tokens, documents, ends, dropped, count in summary.iter_rows():
-            more = f", {ends:,} {ENDS}" if ends else ""
-            print(
-                f"{split} {domain}: {documents:,} documents, {tokens:,} tokens in {rows:,} rows{more}", file=sys.stderr
-            )
+        sums = index.group_by("domain").agg(pl.sum("rows", "documents", "tokens", "dropped"), pl.len().alias("shards"))
+        check_rows(sums, split, [*options.domains, *(sorted(only_measured) if split == "validation" else [])])
+        for domain, _, _, tokens, dropped, count in sums.sort("domain").iter_rows():
             if count > 1 and dropped > LOST * (tokens + dropped):
                 said.append(
                     f"{dropped / (tokens + dropped):.0%} of the {split} tokens of {domain} are dropped, as they fill no row"
@@ -105,23 +99,16 @@ def files_without_text(reports: Mapping[Path, Mapping]) -> list[str]:
     return [f"raw files without any text: {', '.join(empty[:NAMED])}{more}; look whether they were fetched whole."]
 
 
-def check_rows(index: pl.DataFrame, split: str, domains: list[str]) -> None:
-    """Refuse a split in which a domain has no row at all."""
-    found = {
-        domain: (rows, documents)
-        for domain, rows, documents in index.group_by("domain").agg(pl.sum("rows", "documents")).iter_rows()
-    }
+def check_rows(sums: pl.DataFrame, split: str, domains: list[str]) -> None:
+    """Refuse a split in which a domain has no row at all; `sums` are by domain."""
+    found = {domain: (rows, documents) for domain, rows, documents, *_ in sums.iter_rows()}
     for domain in domains:
         rows, documents = found.get(domain, (0, 0))
-        if not documents:
-            raise InputError(
-                f"Domain {domain!r} has no {split} text; add files for it, check the label of its records "
-                f"(corpus.labels), hold out a larger share or take it out of domains."
-            )
         if not rows:
             raise InputError(
-                f"The {documents} {split} documents of domain {domain!r} do not fill one row; add text, "
-                f"hold out a larger share for validation or set a smaller sequence_length."
+                f"Domain {domain!r} has no row of {split} text ({documents} documents); add files for it, check the label of"
+                " its records (corpus.labels), hold out a larger share, set a smaller sequence_length or take it out of"
+                " domains."
             )
 
 

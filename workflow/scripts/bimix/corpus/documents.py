@@ -18,7 +18,6 @@ from bimix.errors import InputError
 from bimix.tables import parsed_json
 
 Text = str | np.ndarray
-ENDS = "ends of documents whose beginnings train"  # as logs say it
 
 
 def reading_parser(description: str) -> argparse.ArgumentParser:

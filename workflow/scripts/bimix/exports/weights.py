@@ -124,12 +124,6 @@ class Export:
         return max(1.0, math.ceil(self.epochs(domain) * MARGIN * 100) / 100)
 
     @property
-    def most_epochs(self) -> float | None:
-        """The most epochs of any domain; None if those of one are not known."""
-        epochs = [self.epochs(domain) for domain in self.shares]
-        return None if None in epochs else max(epochs)
-
-    @property
     def run_records(self) -> int | None:
         """Records of the run; None if its tokens, or those of a sample, are not known."""
         tokens = self.data.sequence_length if self.data.records == "samples" else 1
