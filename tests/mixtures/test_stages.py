@@ -98,7 +98,6 @@ def gathered(folder: Path, *names: str, more: tuple = ()) -> dict[str, dict[str,
 def test_what_makes_no_stages_is_refused(folder: Path) -> None:
     for parts, shares, sentence in (
         (("first", "even"), (0.5, 0.4), r"--shares: the shares of the stages sum to 0\.9"),
-        (("first", "even"), (1.0,), "--shares has 1 numbers for 2 mixtures"),
         (("first", "two"), (0.5, 0.5), r"two\.json is a mixture in 2 stages; one for the whole run"),
     ):
         refused(sentence, staged, folder, "wrong", *parts, shares=shares)

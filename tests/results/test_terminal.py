@@ -130,7 +130,7 @@ def test_remarks_on_the_text_are_shown(tmp_path: Path) -> None:
 def test_a_stopped_training_is_no_failure_and_one_that_a_retry_mends_is_forgotten(tmp_path: Path) -> None:
     terminal, log = Terminal(), tmp_path / "ce.log"
     log.write_text("step 5/9\nStopped at step 5 with the state saved; start again to go on.\n")
-    terminal.say("job_info", jobid=3, rule_name="pretrain_model", wildcards={"dataset": "mine", "run": "ce"})
+    terminal.say("job_info", jobid=3, rule_name="pretrain_model", wildcards={"dataset": "mine", "run": "ce"}, log=[])
     said = terminal.say("job_error", None, logging.ERROR, jobid=3, rule_name="pretrain_model", log=[str(log)])
     assert said.startswith(f"STOPPED pretrain_model ce: {log}\n  Stopped at step 5")
     assert list(terminal.lines.failed)

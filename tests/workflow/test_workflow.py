@@ -93,7 +93,7 @@ def test_all_faults_of_a_config_are_the_last_lines_with_those_of_its_file(workpl
 
 def test_the_papers_run_is_planned_and_priced_without_its_files_and_not_begun(tmp_path: Path) -> None:
     link_checkout(tmp_path)
-    lacking = ["data/pile/train/*.jsonl.zst", "data/pile/val.jsonl.zst", "data/cc.en.300.bin", "fasttext.cc"]
+    lacking = ["data/pile/train/*.jsonl.zst", "data/pile/val.jsonl.zst", "data/cc.en.300.bin", "docs/data.md"]
     lacking += [f"data/qa/{name}.json" for name in ("webquestions_test", "lambada_test", "triviaqa_dev")]
     profile = ["--workflow-profile", str(ROOT / "workflow/profiles/slurm"), "results/pile/summary.txt"]
     for words, devices in ((profile, 8), (["--resources", "gpu=16", "--config", "run=[pile]"], 16)):

@@ -16,7 +16,7 @@ import polars as pl
 from bimix.corpus.counts import encode_keys, merge_counts, push
 from bimix.corpus.estimators import Pairs, cross_entropies, thin
 from bimix.digests import check
-from bimix.errors import InputError, run
+from bimix.errors import run
 from bimix.outputs import write_table
 from bimix.tables import read_table
 
@@ -35,9 +35,6 @@ def main(argv: list[str] | None = None) -> None:
 
     held_out = read_held_out(options.validation)
     totals, last = zip(*map(measure_size, options.bigrams), strict=True)
-    for domain, total in zip(options.domains, totals, strict=True):
-        if not total:
-            raise InputError(f"no pairs of tokens were counted of the domain {domain!r}: its model cannot be made.")
     wanted = min(*totals, PAIRS)
     draw = np.random.default_rng(options.seed)
     models = [lambda path=path: thin(read_pairs(path), wanted, draw) for path in options.bigrams]
@@ -54,14 +51,12 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def read_held_out(index: Path) -> dict[str, Pairs]:
-    """Counts of pairs by domain, summed over the shards of the validation split. Errors: no row."""
+    """Counts of pairs by domain, summed over the shards of the validation split."""
     table = read_table(index).filter(pl.col("rows") > 0).sort("domain", "path")
     counted: dict[str, list[Pairs]] = {}
     for domain, path in table.select("domain", "path").iter_rows():
         pairs = read_pairs(check(path.removesuffix(".bin") + ".bigrams.parquet"))
         push(counted.setdefault(domain, []), pairs)
-    if not counted:
-        raise InputError(f"{index}: the validation split has no row: there is no held-out text to measure.")
     return {domain: merge_counts(*tables) for domain, tables in counted.items()}
 
 
@@ -73,7 +68,7 @@ def read_pairs(path: Path) -> Pairs:
 def measure_size(path: Path) -> tuple[int, int]:
     """All pairs of a table, and the largest second id."""
     total, last = pl.scan_parquet(check(path), glob=False).select(pl.sum("n"), pl.max("second")).collect().row(0)
-    return total or 0, last or 0
+    return total, last
 
 
 if __name__ == "__main__":

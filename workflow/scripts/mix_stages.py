@@ -7,7 +7,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from bimix.errors import InputError, finite, run
+from bimix.errors import finite, run
 from bimix.mixtures.mixture import Mixture, read_proportions
 
 
@@ -17,8 +17,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--shares", type=finite, nargs="+", required=True, help="of the run, in the same order")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(argv)
-    if len(options.mixtures) != len(options.shares):
-        raise InputError(f"--shares has {len(options.shares)} numbers for {len(options.mixtures)} mixtures.")
     parts = zip(options.shares, map(read_proportions, options.mixtures), strict=True)
     document = {"stages": [{"share": share, "mixture": proportions} for share, proportions in parts]}
     Mixture.parse(document, "--shares").write(options.out)

@@ -36,10 +36,7 @@ def main(argv: list[str] | None = None) -> None:
     division = Division(shard.split, options.validation_share, options.held_out_characters, keys)
 
     with ExitStack() as stack:
-        known = {split: {} for split in SPLITS}  # digests of files that are hashed while they are written
-        folders = {
-            split: stack.enter_context(replacing_folder(getattr(options, split), known[split])) for split in SPLITS
-        }
+        folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         # during the reading, which brings the bytes into memory; hashing does not hold the lock
         hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
         settings = (options.sequence_length, tokenizer.ids, options.sample_documents)
@@ -61,9 +58,7 @@ def main(argv: list[str] | None = None) -> None:
             "vocabulary": tokenizer.ids,
         }
         for split in SPLITS:
-            reports = streams.reports(split)
-            known[split] |= {f"{domain}.bin": own["digest"] for domain, own in reports.items()}
-            write_json(folders[split] / "report.json", account | {"domains": reports})
+            write_json(folders[split] / "report.json", account | {"domains": streams.reports(split)})
 
 
 def open_reader(shard: Shard, options: argparse.Namespace, ids: tuple[int, int]) -> Reader:

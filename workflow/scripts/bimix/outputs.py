@@ -79,12 +79,10 @@ def note_digests(path: Path, digests: dict[str, str]) -> None:
 
 
 @contextmanager
-def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) -> Iterator[Path]:
+def replacing_folder(path: Path | str) -> Iterator[Path]:
     """Yield a new temporary folder next to `path`, which is renamed to `path` when the block ends
-    without an error.
-
-    `digests`: {name: digest} of files in it that were hashed while they were written. Temporary
-    folders that killed processes left for the same `path` are removed first.
+    without an error. Temporary folders that killed processes left for the same `path` are removed
+    first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,8 +97,7 @@ def replacing_folder(path: Path | str, digests: dict[str, str] | None = None) ->
         for written in sorted(temporary.rglob("*")):
             sync(written)
             if written.is_file():
-                name = str(written.relative_to(temporary))
-                found[name] = (digests or {}).get(name) or digest_file(written)
+                found[str(written.relative_to(temporary))] = digest_file(written)
         note_digests(path, found)
         if path.exists():
             shutil.rmtree(path)

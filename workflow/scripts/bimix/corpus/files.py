@@ -14,15 +14,7 @@ from bimix.errors import InputError
 
 File = tuple[str, int]  # path, bytes
 Key = tuple[str | int, ...]
-# Where the files of the paper's two datasets come from, by the beginnings of their paths.
-SOURCES = {
-    "data/pile/": "the Pile, arXiv 2101.00027",
-    "data/slimpajama/": "huggingface.co/datasets/cerebras/SlimPajama-627B",
-    "data/cc.en.300.bin": "fasttext.cc/docs/en/crawl-vectors.html",
-    "data/qa/webquestions": "nlp.stanford.edu/software/sempre",
-    "data/qa/lambada": "huggingface.co/datasets/EleutherAI/lambada_openai",
-    "data/qa/triviaqa": "nlp.cs.washington.edu/triviaqa",
-}
+PAPERS = ("data/pile/", "data/slimpajama/", "data/cc.en.300.bin", "data/qa/")  # whose files docs/data.md lists
 # How a dataset does without a block that names a file.
 WITHOUT = {
     "vectors": "`vectors: null` trains vectors on the text",
@@ -80,16 +72,15 @@ def is_missing(path: str, folder: str) -> bool:
 
 
 def missing_sentence(missing: Mapping[str, Key]) -> str:
-    """That files are not there, where they come from, and which of their blocks may be left out."""
-    by_source: dict[str, list[str]] = {}
-    for path in missing:
-        source = next((where for start, where in SOURCES.items() if path.startswith(start)), "")
-        by_source.setdefault(source, []).append(path)
-    said = "; ".join(", ".join(paths) + (f" (from {source})" if source else "") for source, paths in by_source.items())
-    more = [way for block, way in WITHOUT.items() if any(key[0] == block for key in missing.values())]
-    where = ["docs/data.md has their sizes"] if by_source.keys() - {""} else []
+    """That files are not there, and which of their blocks may be left out."""
+    ways = [way for block, way in WITHOUT.items() if any(key[0] == block for key in missing.values())]
     kind = "these files are" if len(missing) > 1 else "this file is"
-    return "; ".join([f"{kind} not there: {said}", *where, *more]) + "."
+    where = (
+        ["docs/data.md says where those of the paper's datasets come from"]
+        if any(path.startswith(PAPERS) for path in missing)
+        else []
+    )
+    return "; ".join([f"{kind} not there: {', '.join(missing)}", *where, *ways]) + "."
 
 
 def unknown_endings(formats: Mapping[str, str], paths: Iterable[str]) -> str | None:

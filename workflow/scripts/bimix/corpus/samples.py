@@ -4,8 +4,8 @@ corpus is sharded; and the second moments of their vectors, for von Neumann entr
 
 import heapq
 import json
-from collections.abc import Iterable, Iterator
-from typing import BinaryIO
+from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -50,30 +50,26 @@ def read_sample(index: pl.DataFrame, domain: str, domains: list[str], limit: int
     """
     documents = dict(index.group_by("domain").agg(pl.sum("documents")).iter_rows())
     size = min([limit, *(documents.get(name, 0) for name in domains)])
-    return merge_samples(_open_samples(index.filter(pl.col("domain") == domain)["path"]), size)
+    paths = index.filter(pl.col("domain") == domain)["path"]
+    return merge_samples((Path(f"{path.removesuffix('.bin')}.sample.jsonl") for path in paths), size)
 
 
-def _open_samples(paths: Iterable[str]) -> Iterator[BinaryIO]:
-    for path in paths:
-        with check(f"{path.removesuffix('.bin')}.sample.jsonl").open("rb") as lines:
-            yield lines
-
-
-def merge_samples(files: Iterable[Iterable[bytes]], size: int) -> list[str]:
+def merge_samples(files: Iterable[Path], size: int) -> list[str]:
     """The `size` texts with the smallest keys, in order, from several samples of one domain.
 
     Each file has lines {"key", "text"} of JSON, smallest key first, so that no file is read beyond
     the keys that are needed.
     """
     smallest, texts = Smallest(size), []
-    for lines in files:
-        for line in lines:
-            record = json.loads(line)
-            key = bytes.fromhex(record["key"])
-            if not smallest.wants(key):
-                break
-            smallest.offer(key, len(texts))
-            texts.append(record["text"])
+    for file in files:
+        with check(file).open("rb") as lines:
+            for line in lines:
+                record = json.loads(line)
+                key = bytes.fromhex(record["key"])
+                if not smallest.wants(key):
+                    break
+                smallest.offer(key, len(texts))
+                texts.append(record["text"])
     return [texts[place] for _, place in smallest.entries()]
 
 

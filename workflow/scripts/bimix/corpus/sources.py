@@ -133,9 +133,7 @@ def list_files(pattern: str) -> list[tuple[str, int]]:
     try:
         store, path = fsspec.core.url_to_fs(pattern)
         found = store.glob(path, detail=True)
-    except ImportError as error:
-        raise InputError(f"{pattern!r} cannot be listed: {str(error).rstrip('.')}; or name the files.") from error
-    except (OSError, ValueError, NotImplementedError) as error:
+    except (ImportError, OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{pattern!r} cannot be listed ({error}); check the address or name the files.") from error
     return sorted(
         (store.unstrip_protocol(name), info["size"]) for name, info in found.items() if info["type"] == "file"

@@ -135,7 +135,7 @@ def encode_pieces(pieces: Iterable[Piece], encoder: Encoder) -> list[np.ndarray]
 Taken = list[tuple["Stream", list[np.ndarray], list[bytes]]]
 
 
-class Streams:
+class Streams(ExitStack):
     """The streams of a shard, one for each split of each domain, in the folder of their split.
 
     `end` is the id after each document, `decode` gives the text of ids; `settings` are the
@@ -144,18 +144,12 @@ class Streams:
     """
 
     def __init__(self, folders: dict[str, Path], end: int, decode: Callable[[np.ndarray], str], *settings: int) -> None:
+        super().__init__()
         self.folders = folders
         self.decode = decode
         self.end = np.array([end], dtype=np.uint32)
         self.settings = settings
         self.streams: dict[tuple[str, str], Stream] = {}
-
-    def __enter__(self) -> "Streams":
-        self.stack = ExitStack()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.stack.close()
 
     @property
     def tokens(self) -> int:
@@ -168,7 +162,7 @@ class Streams:
             place = piece.split, piece.domain
             if place not in self.streams:
                 stream = Stream(self.folders[piece.split] / piece.domain, *self.settings)
-                self.streams[place] = self.stack.enter_context(stream)
+                self.streams[place] = self.enter_context(stream)
             self.streams[place].add(piece, [ids, self.end], self.decode)
 
     def take(self) -> Taken:

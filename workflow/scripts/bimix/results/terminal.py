@@ -45,8 +45,7 @@ class Lines(logging.Filter):
     ) -> None:
         super().__init__()
         self.dry, self.near, self.remarks, self.hours = dry, near, remarks, hours
-        self.jobs: dict[int, tuple[str, str, float]] = {}  # rule, name and time of start
-        self.logs: dict[int, list[str]] = {}  # of jobs that make remarks on the text
+        self.jobs: dict[int, tuple[str, str, float, list[str]]] = {}  # rule, name, time of start, logs
         self.total, self.finished = 0, 0
         self.shown_at: dict[str, float] = {}
         self.waiting: Counter[str] = Counter()  # finished jobs of a rule that no line has shown
@@ -60,9 +59,7 @@ class Lines(logging.Filter):
             text = None if self.total else self.begin(record.stats, said)
         elif event == "job_info":
             name = "/".join(word for key, word in dict(record.wildcards or {}).items() if key != "dataset")
-            self.jobs[record.jobid] = record.rule_name, name, time.monotonic()
-            if record.rule_name == OF_TEXT:
-                self.logs[record.jobid] = record.log
+            self.jobs[record.jobid] = record.rule_name, name, time.monotonic(), record.log
         elif event == "progress":
             self.total = record.total
         elif event == "job_finished":
@@ -90,7 +87,7 @@ class Lines(logging.Filter):
 
     def finish(self, number: int) -> str | None:
         """The line of a finished job; None where a later one of its rule will count it."""
-        rule, name, begun = self.jobs.get(number, ("job", str(number), time.monotonic()))
+        rule, name, begun, _ = self.jobs.get(number, ("job", str(number), time.monotonic(), []))
         self.finished += 1
         self.failed.pop(f"{rule} {name}".strip(), None)
         self.waiting[rule] += 1
@@ -106,11 +103,12 @@ class Lines(logging.Filter):
 
     def text_remarks(self, number: int) -> list[str]:
         """The remarks in the log of a finished job."""
-        if number not in self.logs:
+        rule, *_, logs = self.jobs.get(number, ("", []))
+        if rule != OF_TEXT:
             return []
         from bimix.results.watch import last_lines  # as in `finish`
 
-        lines = [line for log in self.logs[number] for line in last_lines(Path(log))]
+        lines = [line for log in logs for line in last_lines(Path(log))]
         return [line for line in lines if line.startswith("Remark: ")]
 
     def fail(self, number: int, rule: str, logs: list[str] | None) -> str:
