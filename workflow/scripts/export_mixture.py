@@ -38,9 +38,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="the configuration to write")
     options = parser.parse_args(argv)
 
-    ending = FORMATS[options.format].ending
-    if options.out.suffix != ending:
-        raise InputError(f"--out is {options.out}: --format {options.format} is written as a file {ending}.")
     if options.run_tokens is not None and not 1 <= options.run_tokens < float("inf"):
         raise InputError(f"--run-tokens is {options.run_tokens:g}: it must be a number of tokens.")
     data = as_data(read_json(options.data), str(options.data))
