@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import yaml
+from answered import weights_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scripts"))
 
@@ -62,10 +63,7 @@ class Trainings:
 
     def weights_of(self, wanted: Sequence[str], objective: str) -> dict[str, float]:
         """A part of the objective for the wanted domains together, the rest for the others."""
-        part = self.plan["objectives"][objective]["wanted"]
-        others = [domain for domain in self.tokens() if domain not in wanted]
-        weights = dict.fromkeys(wanted, part / len(wanted))
-        return weights | (dict.fromkeys(others, (1 - part) / len(others)) if part < 1 else {})
+        return weights_of(list(self.tokens()), wanted, self.plan["objectives"][objective]["wanted"])
 
     # How mixtures are decided
 

@@ -17,7 +17,8 @@ import polars as pl
 sys.path.insert(0, str(Path(__file__).parents[1] / "observations" / "proof2"))
 
 import answer_proof
-from answer_proof import FIRST, MARK, REFERENCE, markdown
+from answer_proof import FIRST, REFERENCE
+from answered import MARK, markdown
 from public_tables import mixing_curves
 
 from bimix.judge import errors

@@ -9,10 +9,12 @@ import bench_growth
 import numpy as np
 import polars as pl
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "resources/observations/proof2"))
 import answer_proof  # noqa: E402
+from answered import filled  # noqa: E402
 
 KEPT = ROOT / "resources" / "observations" / "proof"
 WANTED = ["FreeLaw", "NIH ExPorter", "USPTO Backgrounds"]
@@ -37,21 +39,24 @@ def test_the_first_proofs_bound_was_broken_as_often_as_is_said() -> None:
 def test_the_page_is_made_of_the_runs_that_have_ended() -> None:
     page = (ROOT / "docs/proof.md").read_text(encoding="utf-8")
     proof = answer_proof.read_proof(ROOT / "resources/observations/proof2")
-    assert answer_proof.filled(page, proof, answer_proof.answers(proof)) == page
+    assert filled(page, answer_proof.parts_of(proof, answer_proof.answers(proof))) == page
 
 
 SECOND = ROOT / "resources" / "observations" / "proof2"
 
 
-def test_the_triples_are_drawn_by_the_hash_of_the_registration() -> None:
-    kept, plan = json.loads((SECOND / "triples.json").read_text()), answer_proof.PLAN["triples"]
+@pytest.mark.parametrize("folder", ["proof2", "proof3"])
+def test_the_triples_are_drawn_by_the_hash_of_the_registration(folder: str) -> None:
+    kept = json.loads((SECOND.parent / folder / "triples.json").read_text())
+    plan = yaml.safe_load((SECOND.parent / folder / "registration.yaml").read_text())["triples"]
     tokens = dict(pl.read_csv(SECOND / "tiny_pools.csv").iter_rows())
     shares = {name: own / sum(tokens.values()) for name, own in tokens.items()}
     eligible = sorted(name for name, share in shares.items() if plan["share"][0] <= share <= plan["share"][1])
+    besides = plan["not"] if folder == "proof3" else [plan["not"]]
     draw, drawn = np.random.default_rng(int(kept["commit"][:8], 16)), set()
     while len(drawn) < plan["count"]:
         drawn.add(tuple(sorted(draw.choice(eligible, size=3, replace=False).tolist())))
-        drawn.discard(tuple(sorted(plan["not"])))
+        drawn -= {tuple(sorted(triple)) for triple in besides}
     assert [tuple(own) for own in kept["triples"].values()] == sorted(drawn)
 
 

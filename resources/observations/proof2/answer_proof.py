@@ -19,11 +19,14 @@ from textwrap import fill
 import numpy as np
 import polars as pl
 import yaml
-from scipy.stats import spearmanr, t
+from scipy.stats import spearmanr
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "workflow" / "scripts"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bimix.judge.noise import Noise, levels
+import answered
+from answered import LEVEL, WORTH, bounds_by_t, filled, holm, interval, log_mean, markdown, percent, wrapped
+
+from bimix.judge.noise import Noise
 from bimix.laws import fitted as laws
 from bimix.observations.observations import observations
 from bimix.optimum.objective import Objective
@@ -33,10 +36,15 @@ from bimix.tables import read_json, read_table
 HERE = Path(__file__).resolve().parent
 PLAN = yaml.safe_load((HERE / "registration.yaml").read_text(encoding="utf-8"))
 REFERENCE, FIRST, FRESH = PLAN["reference"], PLAN["seeds"]["first"], PLAN["seeds"]["fresh"]
-WORTH = -0.01  # of the decision rule: the least mean of D at which a search pays
-LEVEL = 0.95  # one-sided
+CALLED = {
+    "hand_I": "best rule, I",
+    "hand_II": "best rule, II",
+    "I": "answer of the search, I",
+    "II": "answer of the search, II",
+    "rival": "best rival",
+    "transfer": "`transfer`, 64 draws",
+}
 MARGIN, VOCABULARY = 0.05, 4096  # of the bounds on each domain's loss; the tokenizer's ids
-MARK = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def main() -> None:
@@ -52,7 +60,9 @@ def main() -> None:
     if options.figure:
         draw(proof, tables["mixtures"], options.figure)
     if options.page:
-        options.page.write_text(filled(options.page.read_text(encoding="utf-8"), proof, tables), encoding="utf-8")
+        options.page.write_text(
+            filled(options.page.read_text(encoding="utf-8"), parts_of(proof, tables)), encoding="utf-8"
+        )
     for sentence in sentences(proof, tables):
         print(sentence)
 
@@ -78,7 +88,7 @@ class Proof:
         table = self.losses[model]
         if mixtures is not None:
             table = table.filter(pl.col("mixture").is_in(list(mixtures)))
-        return _weighted(table, weights)
+        return answered.objective(table, weights)
 
     def fresh(self, mixture: str, weights: dict[str, float] | None) -> float:
         """The log of a proxy's mean objective over the fresh seeds."""
@@ -86,7 +96,7 @@ class Proof:
         missing = [str(seed) for seed in FRESH if seed not in own]
         if missing:
             sys.exit(f"{mixture} has no run of seed {' and '.join(missing)}")
-        return float(np.log(np.mean([own[seed] for seed in FRESH])))
+        return log_mean(own, FRESH)
 
     def first(self, mixture: str, weights: dict[str, float] | None) -> float:
         """The objective of a proxy at the first seed."""
@@ -94,10 +104,7 @@ class Proof:
 
     def weights(self, triple: str, objective: str) -> dict[str, float]:
         """The weights of objective I or II of a triple; they sum to one."""
-        wanted, part = self.triples[triple], PLAN["objectives"][objective]["wanted"]
-        others = [name for name in self.domains if name not in wanted]
-        own = dict.fromkeys(wanted, part / len(wanted))
-        return own | (dict.fromkeys(others, (1 - part) / len(others)) if part < 1 else {})
+        return answered.weights_of(self.domains, self.triples[triple], PLAN["objectives"][objective]["wanted"])
 
     @property
     def domains(self) -> list[str]:
@@ -105,10 +112,7 @@ class Proof:
 
     def noise(self, weights: dict[str, float] | None, model="tiny") -> tuple[list[str], np.ndarray, Noise | None]:
         """Names of all runs of a model, their log objectives without the effects of seeds, and the noise."""
-        own = self.objective(model, weights)
-        seeds = sorted({seed for runs in own.values() for seed in runs})
-        values = np.array([[runs.get(seed, np.nan) for seed in seeds] for runs in own.values()])
-        return list(own), *levels(values)
+        return answered.noise(self.objective(model, weights))
 
     def effects(self, model: str, weights: dict[str, float], mixtures: list[str]) -> list[float]:
         """The log objectives of some mixtures over the reference's, without the effects of seeds."""
@@ -177,28 +181,13 @@ def primary(proof: Proof) -> pl.DataFrame:
     both objectives, and the decision. Fewer triples than registered decide nothing.
     """
     rows, values = [], {name: differences(proof, name, name, f"hand_{name}") for name in PLAN["objectives"]}
-    tests = {name: _t(of) for name, of in values.items() if len(of) > 1}
-    order = sorted(tests, key=lambda name: tests[name][2])
-    holm = dict(zip(order, np.maximum.accumulate([_p(tests, order, at) for at in range(len(order))]), strict=True))
+    tests = {name: bounds_by_t(of) for name, of in values.items() if len(of) > 1}
+    adjusted = holm({name: p for name, (_, _, p) in tests.items()})
     for name, (low, high, _) in tests.items():
         mean, complete = float(np.mean(values[name])), len(values[name]) == PLAN["triples"]["count"]
-        decision = decide(mean, low, high, holm[name]) if complete else "not all triples have ended"
-        rows.append((name, len(values[name]), mean, low, high, float(holm[name]), decision))
+        decision = decide(mean, low, high, adjusted[name]) if complete else "not all triples have ended"
+        rows.append((name, len(values[name]), mean, low, high, adjusted[name], decision))
     return pl.DataFrame(rows, ["objective", "triples", "mean", "lower", "upper", "p", "decision"], orient="row")
-
-
-def _t(values: list[float]) -> tuple[float, float, float]:
-    """One-sided bounds of a mean, each with LEVEL, and the p of a mean below nothing. Differences
-    that are all the same have no width.
-    """
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(values) ** 0.5
-    width = float(t.ppf(LEVEL, len(values) - 1)) * error
-    p = float(t.cdf(mean / error, len(values) - 1)) if error else float(mean >= 0)
-    return mean - width, mean + width, p
-
-
-def _p(tests: dict, order: list[str], at: int) -> float:
-    return min(1.0, (len(order) - at) * tests[order[at]][2])
 
 
 def decide(mean: float, lower: float, upper: float, p: float) -> str:
@@ -265,7 +254,7 @@ def steps_to(proof: Proof, mixture: str, weights: dict[str, float], goal: float)
     """
     table = proof.curves.filter(pl.col("seed") == FIRST, pl.col("mixture") == mixture)
     steps = sorted(table["step"].unique())
-    curve = [_weighted(table.filter(pl.col("step") == step), weights)[mixture][FIRST] for step in steps]
+    curve = [answered.objective(table.filter(pl.col("step") == step), weights)[mixture][FIRST] for step in steps]
     for at, value in enumerate(curve):
         if value <= goal + 1e-9:
             before = (curve[at - 1] - goal) / (curve[at - 1] - value) if at else 1.0
@@ -281,13 +270,13 @@ def secondary(proof: Proof) -> pl.DataFrame:
     rows = []
     if len(proof.triples) > 1 and all("rival" in proof.chosen[triple] for triple in proof.triples):
         rivals = differences(proof, "I", "I", "rival")
-        rows.append(("the answer of I against the best rival, fresh seeds", *_interval(rivals)))
+        rows.append(("the answer of I against the best rival, fresh seeds", *interval(rivals)))
         single = [
             np.log(proof.first(proof.chosen[triple]["I"], weights) / proof.first(f"{triple}_transfer", weights))
             for triple in proof.triples
             for weights in [proof.weights(triple, "I")]
         ]
-        rows.append(("the answer of I against one shot of transfer, first seed", *_interval(single)))
+        rows.append(("the answer of I against one shot of transfer, first seed", *interval(single)))
     promises = [
         np.log(promised / proof.first(mixture, proof.weights(triple, objective)))
         for search, mixture, promised in proof.rounds.select("search", "mixture", "promised").iter_rows()
@@ -295,19 +284,13 @@ def secondary(proof: Proof) -> pl.DataFrame:
         if triple in proof.triples and mixture == proof.chosen[triple][objective]
     ]
     if len(promises) > 1:
-        rows.append(("promised less measured of the answers, first seed", *_interval(promises)))
+        rows.append(("promised less measured of the answers, first seed", *interval(promises)))
     if proof.triples:
         for objective in PLAN["objectives"]:
             _, _, noise = proof.noise(proof.weights(next(iter(proof.triples)), objective))
             if noise:
                 rows.append((f"noise of a run, {objective} of t1", noise.freedom, noise.deviation, None, None))
     return pl.DataFrame(rows, ["question", "number", "value", "lower", "upper"], orient="row", infer_schema_length=None)
-
-
-def _interval(values) -> tuple[int, float, float, float]:
-    mean, error = float(np.mean(values)), float(np.std(values, ddof=1)) / len(values) ** 0.5
-    width = float(t.ppf(0.975, len(values) - 1)) * error
-    return len(values), mean, mean - width, mean + width
 
 
 def plain(proof: Proof) -> pl.DataFrame:
@@ -394,25 +377,7 @@ def bounds(proof: Proof) -> pl.DataFrame:
     return pl.DataFrame(found, names, orient="row")
 
 
-def _weighted(table: pl.DataFrame, weights: dict[str, float] | None) -> dict[str, dict[int, float]]:
-    weight = pl.lit(1.0) if weights is None else pl.col("domain").replace_strict(weights, default=0.0)
-    sums = (
-        table.with_columns(weight=weight.cast(pl.Float64))
-        .group_by("mixture", "seed", maintain_order=True)
-        .agg(value=(pl.col("loss") * pl.col("weight")).sum() / pl.col("weight").sum())
-    )
-    found: dict[str, dict[int, float]] = {}
-    for mixture, seed, value in sums.sort("mixture", "seed").iter_rows():
-        found.setdefault(mixture, {})[seed] = value
-    return found
-
-
 # The page
-
-
-def percent(value: float | None, digits: int = 1) -> str:
-    """A difference of logs as a change in percent."""
-    return "" if value is None else f"{100 * np.expm1(value):+.{digits}f} %"
 
 
 def between(row: dict) -> str:
@@ -444,69 +409,42 @@ def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
     return said
 
 
-def epochs_of_rules(folder: Path, triples: dict[str, list[str]]) -> str:
-    """How often the longest rule reads the wanted domains of each triple, as a sentence."""
-    tokens = dict(read_table(folder / "tiny_pools.csv").select("domain", "tokens").iter_rows())
-    most = 0.8 * PLAN["runs"]["tiny"]["tokens"]
-    read = [f"{min(12.0, most / sum(tokens[domain] for domain in own)):.1f}" for own in triples.values()]
-    return f"The rule called 12 reads them {', '.join(read[:-1])} and {read[-1]} times in t1 to t{len(read)}, 8 two thirds of that."
-
-
-def filled(page: str, proof: Proof, tables: dict[str, pl.DataFrame]) -> str:
-    """The page with all that stands between its marks made again. Errors: a mark of no table."""
+def parts_of(proof: Proof, tables: dict[str, pl.DataFrame]) -> dict[str, str]:
+    """{mark: what stands there} of the page."""
     parts = dict.fromkeys(VIEWS, "These runs have not ended.\n")
     parts |= {name: view(tables[name]) for name, view in VIEWS.items() if name in tables}
     parts["answer"] = "\n".join(wrapped(said) for said in sentences(proof, tables)) + "\n"
-    parts["epochs"] = wrapped(epochs_of_rules(HERE, read_json(HERE / "triples.json")["triples"])) + "\n"
-
-    def part(match: re.Match) -> str:
-        if match[2] not in parts:
-            sys.exit(f"the page has a mark of {match[2]!r}; there are {', '.join(sorted(parts))}")
-        return f"{match[1]}\n{parts[match[2]]}\n{match[3]}"
-
-    return MARK.sub(part, page)
-
-
-def wrapped(said: str) -> str:
-    """A sentence in lines of the page; a number keeps its percent sign."""
-    return fill(said.replace(" %", "\0%"), 106).replace("\0", " ")
-
-
-def markdown(heads: list[str], rows: list[list[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return parts
 
 
 def view_mixtures(table: pl.DataFrame) -> str:
-    heads = ["mixture", "role", "seeds", "FLOPs", "minutes", "the others", "I", "II", "steps"]
-    rows, shown = [], pl.col("mixture").str.ends_with("_transfer") | (pl.col("role") != "")
-    for row in table.filter(shown).iter_rows(named=True):
-        cells = [percent(row[name]) for name in ("others", "I", "II")]
-        cost = [f"{row['flops']:.2g}", f"{row['minutes']:.0f}"] if row["flops"] else ["0", "0"]
-        steps = "never" if row["steps"] is None else f"{row['steps']:.2f}"
-        rows.append([f"`{row['mixture']}`", row["role"], str(row["seeds"]), *cost, *cells, steps])
-    return markdown(heads, rows)
+    """Means over the triples of what was chosen, and of one shot of `transfer`."""
+    chosen = table.with_columns(pl.col("role").str.split(", ")).explode("role").filter(pl.col("role") != "")
+    shot = table.filter(pl.col("mixture").str.ends_with("_transfer")).with_columns(role=pl.lit("transfer"))
+    means = pl.concat([chosen, shot]).group_by("role").agg(pl.mean("flops", "minutes", "others", "I", "II"))
+    rows = []
+    for row in means.sort("flops", "I").iter_rows(named=True):
+        cost = [f"{row['flops']:.2g}", f"{row['minutes']:.0f}"]
+        rows.append(
+            [CALLED.get(row["role"], row["role"]), *cost, *(percent(row[name]) for name in ("others", "I", "II"))]
+        )
+    return markdown(["mixture", "FLOPs", "minutes", "the others", "I", "II"], rows)
 
 
 def view_secondary(table: pl.DataFrame) -> str:
-    rows = [
-        [
-            row["question"],
-            str(row["number"]),
-            f"{100 * row['value']:.2f} %" if "noise" in row["question"] else between(row),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return markdown(["question", "number", "value"], rows)
+    """A sentence."""
+    cells = []
+    for row in table.iter_rows(named=True):
+        value = f"{100 * row['value']:.2f} %" if "noise" in row["question"] else between(row)
+        cells.append(f"{row['question']}: {value}")
+    return wrapped(f"In the registered order, {'; '.join(cells)}.") + "\n"
 
 
 def view_plain(table: pl.DataFrame) -> str:
-    """Without the rounds that were not the answer."""
-    shown = table.filter((pl.col("role") != "") | ~pl.col("mixture").str.contains("_round"))
-    rows = [
-        [f"`{row['mixture']}`", row["role"], str(row["seeds"]), between(row)] for row in shown.iter_rows(named=True)
-    ]
-    return markdown(["mixture", "role", "seeds", "plain mean, to uniform"], rows)
+    """A sentence on what was chosen and on the reference."""
+    shown = table.filter((pl.col("role") != "") | (pl.col("mixture") == REFERENCE))
+    cells = [f"`{row['mixture']}` {between(row)}" for row in shown.iter_rows(named=True)]
+    return wrapped(f"Compared with `uniform`: {', '.join(cells)}.") + "\n"
 
 
 def view_larger(table: pl.DataFrame) -> str:
@@ -523,14 +461,14 @@ def view_larger(table: pl.DataFrame) -> str:
 
 
 def view_bounds(table: pl.DataFrame) -> str:
-    rows = [
-        [row["way"], str(row["foretold"]), str(row["broken"]), f"{100 * row['worst']:.1f}"]
+    """A sentence."""
+    cells = [
+        f"by {row['way']} {row['foretold']} are, and {row['broken']} of these end above, by {100 * row['worst']:.1f} points at most"
         for row in table.iter_rows(named=True)
     ]
-    heads = [f"within {100 * MARGIN:.0f} % of the reference by", "foretold", "broken", "worst, points above"]
     measured, said = table["measured"][0], table["growth"][0]
     grown = f"Log effects of mixtures are {measured:.2f} times those of the proxies; `effect_growth` says {said:.2f}."
-    return markdown(heads, rows) + f"\n{wrapped(grown)}\n"
+    return wrapped(f"Within {100 * MARGIN:.0f} %: {'; '.join(cells)}. {grown}") + "\n"
 
 
 VIEWS = {
