@@ -98,7 +98,7 @@ class Trainings:
             others = np.array([shares.get(domain, 0.0) for domain in domains])
         read = float(epochs) * min(1.0, full / 12)
         upper = float(self.plan["max_epochs"]) * amounts / self.run_tokens
-        as_mixture(domains, rules.wanted(amounts, self.run_tokens, own, read, others, None, upper)).write(out)
+        as_mixture(domains, rules.mix_by_epochs(amounts, self.run_tokens, own, read, others, None, upper)).write(out)
 
     def fit(self, name: str, law: str, runs: Mapping[Path, Sequence[str]]) -> Path:
         """The coefficients of a law fitted to the first seeds of runs {folder of tables: mixtures}."""

@@ -355,7 +355,7 @@ def bounds(proof: Proof) -> pl.DataFrame:
     seen = observations(runs.drop("seed"), proof.shares)
     own = seen.take([seen.mixtures.index(name) for name in [REFERENCE, *mixtures]])
     fitted = laws.fit("transfer", seen)
-    guess = np.log(laws.predict_observed(fitted, own, own.steps)[:, 0])
+    guess = np.log(laws.predict_runs(fitted, own, own.steps)[:, 0])
     measured = {
         model: np.array([proof.effects(model, {domain: 1.0}, mixtures) for domain in seen.loss_domains]).T
         for model in ("tiny", "larger")

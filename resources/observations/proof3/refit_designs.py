@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from registered import Trainings, write_joined
 
-from bimix.laws.fitted import at_run, fit, predict, predict_observed
+from bimix.laws.fitted import at_run, fit, predict, predict_runs
 from bimix.mixtures.draws import STRENGTHS
 from bimix.observations.observations import Observations, observations, with_priors
 from bimix.optimum.bounds import run_bounds
@@ -68,7 +68,7 @@ def values(seen: Observations, mixtures: list[str], prior: bool, weights: dict, 
     fitted = fit("transfer", with_priors(own, HERE / "cross_entropy.csv", None) if prior else own)
     others = [at for at, name in enumerate(seen.mixtures) if name not in mixtures and name != REFERENCE]
     rows = seen.take([seen.mixtures.index(REFERENCE), *others])
-    foretold = np.log(predict_observed(fitted, rows, np.array([STEP]))[:, 0])
+    foretold = np.log(predict_runs(fitted, rows, np.array([STEP]))[:, 0])
     measured = np.log(rows.losses[:, list(rows.steps).index(STEP)])
     missed = (foretold[1:] - foretold[0]) - (measured[1:] - measured[0])
     law, found = asked(fitted), {"error": float(np.sqrt((missed**2).mean()))}
