@@ -23,15 +23,19 @@ from bimix.plan.shards import table_versions, vectors_version
 from bimix.tables import read_json, read_numbers, read_size
 
 
-def test_tokens_are_read_for_epochs_and_for_regmix(config: dict) -> None:
-    table = ["results/own/tokens/train.parquet"]
-    assert token_table(Dataset(config, "own")) == table
-    assert epoch_run_tokens(Dataset(config, "own"), "bimix") == "none"
+def test_epochs_are_counted_in_the_tokens_of_the_run_that_is_optimised_for(config: dict) -> None:
+    own, seen = Dataset(config, "own"), Dataset(config, "seen")
+    assert token_table(own) == pool_tokens(own) == ["results/own/tokens/train.parquet"]
+    assert token_table(seen) == pool_tokens(seen) == []
+    seen.block["observations"]["tokens"] = "tokens.csv"
+    assert (token_table(seen), pool_tokens(seen)) == (["tokens.csv"], [])
+    assert epoch_run_tokens(own, "bimix") == "none"
     # the run under `optimum`, 800 updates of 4 rows of 10 tokens, and not the swarm's 50
-    assert epoch_run_tokens(Dataset(config, "own"), "bimix_swarm") == 32_000
-    assert token_table(Dataset(config, "seen")) == []
-    config["datasets"]["seen"]["observations"]["tokens"] = "tokens.csv"
-    assert token_table(Dataset(config, "seen")) == ["tokens.csv"]
+    assert epoch_run_tokens(own, "bimix_swarm") == 32_000
+    own.block["simulate_epochs"] = True  # then runs repeat text as the large one will
+    own.block["compare"] = {"model": "large", "mixtures": ["baseline"]}
+    own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
+    assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
 
 
 def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(config: dict, tmp_path, monkeypatch) -> None:
@@ -62,51 +66,23 @@ def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(confi
     assert vectors_version(own, True) == kept
 
 
-def test_runs_that_repeat_as_the_large_one_will_count_its_tokens(config: dict) -> None:
-    table, own = ["results/own/tokens/train.parquet"], Dataset(config, "own")
-    assert pool_tokens(Dataset(config, "seen")) == []
-    own.block["simulate_epochs"] = True
-    own.block["compare"] = {"model": "large", "mixtures": ["baseline"]}
-    own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
-    assert pool_tokens(own) == token_table(own) == table
-    assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
-
-
-@pytest.fixture
-def exported() -> dict:
-    own = {"corpus": {}, "training": {"proxy": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
-    return {"datasets": {"own": own | {"compare": {"model": "proxy"}}, "seen": {"observations": {}}}}
-
-
-def test_an_export_names_the_datasets_own_files_or_those_of_the_config(exported: dict) -> None:
-    own = exported["datasets"]["own"]
-    assert export_data(Dataset(exported, "own"), "torchtitan") == "results/own/export/raw.json"
-    assert export_data(Dataset(exported, "own"), "olmo-core") == "results/own/export/rows.json"
-    assert export_tokens(Dataset(exported, "own")) == ["results/own/tokens/train.parquet"]
-    assert export_run(Dataset(exported, "own"), "run_tokens") == [700 * 4 * 10]
-    assert export_run(Dataset(exported, "own"), "run_steps") == [700]  # by which its stages begin
-    own["export"] = {"data": "files.json", "run_tokens": 5}
-    assert export_data(Dataset(exported, "own"), "olmo-core") == "files.json"
-    assert (export_tokens(Dataset(exported, "own")), export_run(Dataset(exported, "own"), "run_tokens")) == ([], [5])
-    assert export_run(Dataset(exported, "own"), "run_steps") == []
-
-
-def test_an_export_of_observed_losses_needs_files_of_its_own(exported: dict) -> None:
-    with pytest.raises(InputError, match="config: datasets/seen/export/data: an export names the files of each domain"):
-        export_data(Dataset(exported, "seen"), "csv")
-    assert export_run(Dataset(exported, "seen"), "run_tokens") == []
-    exported["datasets"]["seen"]["export"] = {"data": "files.json"}
-    assert export_data(Dataset(exported, "seen"), "csv") == "files.json"
-
-
-def test_an_export_of_stages_needs_a_run_of_known_updates(exported: dict) -> None:
-    block = exported["datasets"]["own"]
-    block["stages"] = {"late": [{"share": 0.5, "mixture": "se"}, {"share": 0.5, "mixture": "ce"}]}
-    assert export_run(Dataset(exported, "own"), "run_steps", "late") == [700]
-    block["export"] = {"run_tokens": 10**12}
-    assert export_run(Dataset(exported, "own"), "run_steps", "se") == []
-    with pytest.raises(InputError, match=r"datasets/own/export/run_tokens: late has stages, which begin after updates"):
-        export_run(Dataset(exported, "own"), "run_steps", "late")
+def test_an_export_has_files_tokens_and_a_run_of_the_dataset_or_of_the_config() -> None:
+    block = {"corpus": {}, "training": {"proxy": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
+    block |= {"compare": {"model": "proxy"}, "stages": {"late": [{"share": 1, "mixture": "se"}]}}
+    config = {"datasets": {"own": block, "seen": {"observations": {}}}}
+    own, seen = Dataset(config, "own"), Dataset(config, "seen")
+    assert export_data(own, "torchtitan") == "results/own/export/raw.json"
+    assert export_data(own, "olmo-core") == "results/own/export/rows.json"
+    assert export_tokens(own) == ["results/own/tokens/train.parquet"]
+    assert export_run(own, "run_tokens") == [700 * 4 * 10]
+    assert export_run(own, "run_steps", "late") == [700]  # by which its stages begin
+    block["export"] = {"data": "files.json", "run_tokens": 10**12}
+    assert (export_data(own, "olmo-core"), export_tokens(own)) == ("files.json", [])
+    assert (export_run(own, "run_tokens"), export_run(own, "run_steps", "se")) == ([10**12], [])
+    refused("datasets/own/export/run_tokens: late has stages", export_run, own, "run_steps", "late")
+    refused("datasets/seen/export/data: an export names the files", export_data, seen, "csv")
+    seen.block["export"] = {"data": "files.json"}
+    assert (export_data(seen, "csv"), export_run(seen, "run_tokens")) == ("files.json", [])
 
 
 def test_numbers_that_cannot_be_meant(tmp_path):

@@ -12,10 +12,8 @@ from refusals import refused
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
     byte_counts,
-    centre,
     export_tokens,
     large_runs,
-    objective_reference,
     trainer,
     trainer_data,
     trainer_text,
@@ -246,13 +244,13 @@ def test_families_become_weights_and_the_reference_the_first_that_is_compared() 
     optimum = demo(config)["optimum"]
     assert optimum["weights"] == {"python": 1.5, "cpp": 1.5, "web": 1}
     assert optimum["objective"]["reference"] == demo(config)["compare"]["mixtures"][0] == "baseline"
-    assert objective_reference(Dataset(config, "demo")) == ["results/demo/mixtures/baseline.json"]
 
 
-def test_a_centre_is_read_by_optima() -> None:
+def test_a_path_with_an_entry_is_there_where_the_entry_is() -> None:
     config, plain = made(whole(lambda config: demo(config).update(centre="uniform"))), made(whole())
-    assert centre(Dataset(config, "demo")) == ["results/demo/mixtures/uniform.json"]
-    assert centre(Dataset(plain, "demo")) == objective_reference(Dataset(plain, "demo")) == []
+    path = "results/{dataset}/mixtures/{entry}.json"
+    assert Dataset(config, "demo").when("centre", path) == ["results/demo/mixtures/uniform.json"]
+    assert Dataset(plain, "demo").when("centre", path) == Dataset(plain, "demo").when("none/at_all", path) == []
 
 
 def test_what_is_planned_for_a_command() -> None:

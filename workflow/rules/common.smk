@@ -122,6 +122,13 @@ def entry(path, default=None):
     return of_wildcards(lambda wildcards: entry_at(config, path, wildcards, default))
 
 
+def when(key, path):
+    """A function of the wildcards: a path with the {entry} at a key of the dataset's block; none
+    where there is no entry.
+    """
+    return planned(lambda dataset: dataset.when(key, path))
+
+
 def as_json(find, default=None, sort_keys=True):
     """A function of the wildcards: JSON of what another gives, or of an entry of the config."""
     find = entry(find, default) if isinstance(find, str) else find

@@ -11,8 +11,8 @@ rule optimize_mixture:
         coefficients=planned(lambda dataset, optimised: dataset.coefficients(dataset.fit(optimised))),
         tokens=planned(inputs.token_table),
         mixtures=planned(lambda dataset, optimised: dataset.mixture_table(dataset.fit(optimised).group)),
-        centre=planned(inputs.centre),
-        reference=planned(inputs.objective_reference),
+        centre=when("centre", "results/{dataset}/mixtures/{entry}.json"),
+        reference=when("optimum/objective/reference", "results/{dataset}/mixtures/{entry}.json"),
     output:
         mixture="results/{dataset}/mixtures/{optimised}.json",
         report="results/{dataset}/optima/{optimised}.json",
@@ -50,8 +50,8 @@ rule estimate_intervals:
         held_out=collect("results/{{dataset}}/mixtures/groups/{name}.parquet", name=setting("held_out")),
         baseline=collect("results/{{dataset}}/mixtures/{mixture}.json", mixture=setting("compare/mixtures/0")),
         tokens=planned(inputs.token_table),
-        centre=planned(inputs.centre),
-        reference=planned(inputs.objective_reference),
+        centre=when("centre", "results/{dataset}/mixtures/{entry}.json"),
+        reference=when("optimum/objective/reference", "results/{dataset}/mixtures/{entry}.json"),
         code=script("estimate_intervals", "optimum/intervals", "optimum/optimum"),
     output:
         intervals="results/{dataset}/laws/{model}/{law}/{group}/intervals.csv",

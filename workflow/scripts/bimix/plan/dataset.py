@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from bimix.errors import InputError
 from bimix.laws.table import LAWS, OPTIMUM, is_optimum, one_size
-from bimix.mixtures.names import SOURCES, MixtureNames, Source, observed_rank, wanted_rule
+from bimix.mixtures.names import SOURCES, MixtureNames, Source, at, observed_rank, wanted_rule
 from bimix.plan.sources import OBSERVED, OBSERVED_BY_HAND, taken
 from bimix.training.recipe import evaluations
 
@@ -66,10 +66,14 @@ class Dataset(MixtureNames):
     def mixture_table(self, group: str) -> str:
         return f"{self.folder}/mixtures/groups/{group}.parquet"
 
+    def when(self, key: str, path: str) -> list[str]:
+        """A path with the {entry} at a key of its block; none where there is no entry."""
+        entry = at(self.block, key)
+        return [path.replace("{dataset}", self.name).replace("{entry}", str(entry))] if entry else []
+
     def brought(self, table: str) -> list[str]:
         """A table that an observed dataset names; none otherwise."""
-        found = self.block.get("observations", {}).get(table)
-        return [] if found is None else [found]
+        return self.when(f"observations/{table}", "{entry}")
 
     def before(self, round: str) -> str:
         """The group of runs from which a round of a search is proposed."""

@@ -162,17 +162,6 @@ def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
     return optimum["step"] * block["training"][optimum["model"]]["batch_rows"] * block["sequence_length"]
 
 
-def objective_reference(dataset: Dataset) -> list[str]:
-    """The reference mixture of the objective; none without one."""
-    objective = dataset.block["optimum"].get("objective", {})
-    return [dataset.mixture(objective["reference"])] if "reference" in objective else []
-
-
-def centre(dataset: Dataset) -> list[str]:
-    """The centre of draws and penalties; none: the token shares."""
-    return [dataset.mixture(dataset.block["centre"])] if "centre" in dataset.block else []
-
-
 # Mixtures
 
 

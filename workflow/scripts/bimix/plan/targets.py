@@ -12,7 +12,6 @@ from bimix.plan.inputs import (
     check_compared,
     hand_reference,
     large_runs,
-    objective_reference,
     prior,
     token_table,
 )
@@ -102,7 +101,7 @@ def summarised(dataset: Dataset) -> dict[str, list[str]]:
     optimum = dataset.block["optimum"]
     return targets(dataset) | {
         "fitted": [f"{dataset.folder}/losses/{optimum['model']}/{optimum['group']}.parquet"],
-        "objective_reference": objective_reference(dataset),
+        "objective_reference": dataset.when("optimum/objective/reference", "results/{dataset}/mixtures/{entry}.json"),
         "prior": answer_prior(dataset),
         "rest": hand_reference(dataset),
         "entropy": [] if dataset.observed else [f"{dataset.folder}/entropy.csv"],
