@@ -1,11 +1,13 @@
 """A dataset's results belong to one checkout's call at a time; what a dead call held is free."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import forked
@@ -87,7 +89,34 @@ def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_resul
     assert call("results/mini/mixtures/plain.json", "-n").returncode == 0
     other.kill()
     other.wait()
-    done = call("results/mini/mixtures/plain.json")
+    done = call(shard := "results/mini/shards/train/kitchen.kitchen", "results/mini/mixtures/plain.json")
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "shared/mini/mixtures/plain.json").is_file()
     assert (tmp_path / "shared/mini/.digests/mixtures/plain.json.json").is_file()
+    # results that are read-only can be read, also where planning would note that text was touched
+    (own / "kitchen.jsonl").touch()
+    with read_only(tmp_path / "shared"):
+        assert call(shard).returncode == 0
+        refused = call("results/mini/shards/train/sea.sea")
+        said = refused.stdout + refused.stderr
+        assert refused.returncode == 1 and "results/mini/.lock cannot be written" in said and "Traceback" not in said
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """For root, who may write into any folder, by a read-only mount of it."""
+    if os.geteuid():
+        folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+        for path in folders:
+            path.chmod(0o555)
+        yield
+        for path in folders:
+            path.chmod(0o755)
+        return
+    if subprocess.run(["mount", "--bind", folder, folder], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", folder], check=True)

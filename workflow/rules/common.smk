@@ -45,16 +45,24 @@ def hold_results(dataset):
     return held
 
 
+def writes_into(folder):
+    """Whether planning notes what it has found in a dataset's folder: one that is read-only can be
+    read where there is nothing to make, and any job would hold it.
+    """
+    return PLANS and runs_jobs() and (not os.path.exists(folder) or os.access(folder, os.W_OK))
+
+
 @functools.cache
 def shards(dataset):
     """The shards of a dataset; the call that plans writes their manifest."""
     own = DATASETS[dataset]
-    if not os.path.exists(own.folder) or os.access(own.folder, os.W_OK):
-        hold_results(dataset)  # else it can be read where there is nothing to make, and any job holds it
-    if dataset in filled and runs_jobs() and PLANS:
-        keep(dataset, filled[dataset].basis, filled[dataset].choice)
-    opened = open_shards(own, PLANS, runs_jobs(), plans_without_files(own))
-    return Shards(own, opened, versions_of(own, PLANS, runs_jobs()))
+    writes = writes_into(own.folder)
+    if writes:
+        hold_results(dataset)
+        if dataset in filled:
+            keep(dataset, filled[dataset].basis, filled[dataset].choice)
+    opened = open_shards(own, PLANS, writes, plans_without_files(own))
+    return Shards(own, opened, versions_of(own, PLANS, writes))
 
 
 def plans_without_files(dataset):

@@ -79,7 +79,7 @@ rule embed_documents:
     params:
         domains=setting("domains"),
         documents=setting("vectors/documents"),
-        version=planned(lambda dataset: vectors_version(dataset, PLANS and runs_jobs())),
+        version=planned(lambda dataset: vectors_version(dataset, writes_into(dataset.folder))),
     shell:
         RUN + r"""embed_documents.py \
             --model {input.model:q} \
