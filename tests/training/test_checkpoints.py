@@ -10,7 +10,7 @@ import pytest
 import torch
 from refusals import refused
 
-from bimix.errors import InputError
+from bimix.errors import InputError, run
 from bimix.settings import lock
 from bimix.training import artefacts, checkpoints
 
@@ -123,8 +123,7 @@ def test_a_run_is_held_by_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monk
     assert not sleeps and not checkpoints.must_stop(tmp_path / "run")
     here = checkpoints.holder(tmp_path / "run")
     assert f"process {os.getpid()} on " in here
-    with pytest.raises(InputError, match=f"Another process is reweighting .* within 0 s.*{os.getpid()}"):
-        checkpoints.lock(tmp_path / "run", 0, "reweighting")
+    refused(f"Another process is training .* within 0 s.*{os.getpid()}", checkpoints.lock, tmp_path / "run", 0)
     assert not checkpoints.must_stop(tmp_path / "run")
 
     def ends(seconds: float) -> None:
@@ -218,13 +217,32 @@ def test_room_for_the_checkpoints_is_asked_for_before_a_run_begins(tmp_path: Pat
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_put_back_is_newer_than_its_inputs(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_sentence_wherever_a_script_writes(monkeypatch, capsys) -> None:
+    def main() -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "losses.parquet")
+
+    monkeypatch.setattr("sys.argv", ["script.py"])
+    assert run(main) == 1
+    assert capsys.readouterr().err == "script.py: error: losses.parquet: No space left on device.\n"
+
+
+def test_what_is_put_back_is_newer_than_its_inputs_and_a_link_or_a_copy(tmp_path: Path, monkeypatch) -> None:
     for name in ("state/losses.parquet", "losses.parquet"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / "state/losses.parquet").write_bytes(b"losses")
     os.utime(tmp_path / "state/losses.parquet", (1, 1))
-    assert artefacts.deliver(tmp_path / "state", {"losses.parquet": tmp_path / "losses.parquet"})
+    places = {"losses.parquet": tmp_path / "losses.parquet"}
+    assert artefacts.deliver(tmp_path / "state", places) == [tmp_path / "losses.parquet"]
     assert (tmp_path / "losses.parquet").stat().st_mtime > 1
+    assert (tmp_path / "losses.parquet").samefile(tmp_path / "state/losses.parquet"), "they share the room"
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    (tmp_path / "losses.parquet").unlink()
+    monkeypatch.setattr(artefacts.os, "link", refuse)  # as some file systems do
+    artefacts.deliver(tmp_path / "state", places)
+    assert (tmp_path / "losses.parquet").read_bytes() == b"losses"
 
 
 def test_attempts_are_lines_with_an_event(tmp_path: Path) -> None:

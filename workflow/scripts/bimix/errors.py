@@ -10,8 +10,9 @@ from pathlib import Path
 
 from bimix.dropped import dropped_words
 
-# Errors of files and folders that the user cannot open: no fault of the program.
+# Errors of files and folders that the user cannot open, and of full disks: no fault of the program.
 NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 HIDDEN = "***"
 
 
@@ -54,7 +55,7 @@ def run(main: Callable[[], int | None]) -> int:
         print(f"{Path(sys.argv[0]).name}: error: {masked(str(error))}", file=sys.stderr)
         return 1
     except OSError as error:
-        if error.errno not in NOT_ALLOWED:
+        if error.errno not in (*NOT_ALLOWED, *NO_ROOM):
             raise
         place = f"{error.filename}: " if error.filename else ""
         print(f"{Path(sys.argv[0]).name}: error: {masked(f'{place}{error.strerror}.')}", file=sys.stderr)

@@ -53,12 +53,6 @@ def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | No
     return deliver(folder, places), None
 
 
-def was_finished(folder: Path, changed: list[Path]) -> str:
-    """A sentence on a finished run, of which the files `changed` were restored."""
-    done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
-    return f"{folder} holds this run, which has come to its end: {done}."
-
-
 def set_aside(folder: Path, names: list[str], bad: str) -> str:
     """Move a result with the damaged file `bad` to damaged/; return a sentence."""
     (folder / "damaged").mkdir(exist_ok=True)

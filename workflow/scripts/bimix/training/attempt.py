@@ -101,7 +101,8 @@ def put_back(session: Session, folder: Path, places: dict[str, Path]) -> bool:
             ended = complaint is None
             if changed:
                 checkpoints.note(folder, "restored", session.recipe.steps)
-            session.say(complaint or artefacts.was_finished(folder, changed))
+            done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
+            session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
     return session.broadcast(ended)
 
 

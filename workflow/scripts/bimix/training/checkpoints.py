@@ -25,7 +25,7 @@ from typing import TextIO
 import torch
 from safetensors import SafetensorError, safe_open
 
-from bimix.errors import InputError
+from bimix.errors import NO_ROOM, InputError
 from bimix.model.transformer import Shape
 from bimix.outputs import open_own, replacing, write_json
 from bimix.training.artefacts import link
@@ -36,7 +36,7 @@ HALF_WRITTEN = re.compile(r"\..*\.partial|\.tmp\w{6}")  # ours, and those of saf
 PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
 
 
-def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
+def lock(folder: Path, patience: float) -> TextIO:
     """Lock the run for this process until the returned file is closed or the process ends in any
     way.
 
@@ -52,7 +52,7 @@ def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
     while not try_lock(handle, folder):
         if time.monotonic() > until:
             raise InputError(
-                f"Another process is {work} in {folder} and did not stop within {patience:.0f} s; wait for it or"
+                f"Another process is training in {folder} and did not stop within {patience:.0f} s; wait for it or"
                 f" stop it. {holder(folder)}"
             )
         if request is None:
@@ -60,9 +60,9 @@ def lock(folder: Path, patience: float, work: str = "training") -> TextIO:
             with replacing(folder / "stop", vouched=False) as temporary:
                 temporary.write_text(request, encoding="utf-8")
         time.sleep(0.5)
-        check_newest(folder, request, work)
+        check_newest(folder, request)
     if request is not None:
-        check_newest(folder, request, work)
+        check_newest(folder, request)
     (folder / "stop").unlink(missing_ok=True)
     handle.truncate(0)
     handle.write(json.dumps(whereabouts()) + "\n")
@@ -82,7 +82,7 @@ def try_lock(handle: TextIO, folder: Path) -> bool:
     return True
 
 
-def check_newest(folder: Path, request: str, work: str) -> None:
+def check_newest(folder: Path, request: str) -> None:
     """Errors: `request` is not the last one, since a newer attempt has come."""
     try:
         newest = (folder / "stop").read_text(encoding="utf-8")
@@ -90,8 +90,8 @@ def check_newest(folder: Path, request: str, work: str) -> None:
         newest = None
     if newest != request:
         raise InputError(
-            f"A later attempt goes on with the {work} in {folder}, so this one ends before it begins; only one Snakemake"
-            f" should run in this folder."
+            f"A later attempt goes on with the training in {folder}, so this one ends before it begins; only one"
+            f" Snakemake should run in this folder."
         )
 
 
@@ -194,8 +194,7 @@ def take_over(folder: Path, own: Path) -> bool:
     """Whether another run of the model has finished in the configuration of `own`; if so, its
     outputs are hard-linked here.
 
-    Two names of one mixture are one training: an answer that is a rule by hand, a round after the
-    end of a search. Only below runs/{model}/.
+    Two names of one mixture are one training. Only below runs/{model}/.
     """
     if folder.name != "state" or folder.parts[-4:-3] != ("runs",):
         return False
@@ -236,7 +235,7 @@ def check_room(folder: Path, size: int) -> None:
                 return
             full = "the disk is full"
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in (*NO_ROOM, errno.EFBIG):
             raise
         full = error.strerror
     finally:
