@@ -25,7 +25,7 @@ def test_one_update_equals_the_computation_by_hand() -> None:
     for loss_chunk, micro_batch in ((None, 5), (4, 2), (100, 1)):
         own = learner(loss_chunk, micro_batch)
         reference = learner(scale=0.2).plain.requires_grad_(False)
-        method = Doremi(own, reference, step_size=0.7, smoothing=0.1)
+        method = Doremi(own, reference)
         given = batch()
         by_hand, before = learner().plain, [weight.detach().clone() for weight in own.plain.parameters()]
         loss, norm = method.update(given, 0)
@@ -35,8 +35,8 @@ def test_one_update_equals_the_computation_by_hand() -> None:
         excess = np.full(4, math.log(SHAPE.vocabulary))
         for domain in (0, 2, 3):
             excess[domain] = above[domain == CHOSEN].mean()
-        weights = np.full(4, 0.25) * np.exp(0.7 * excess)
-        weights = 0.9 * weights / weights.sum() + 0.1 / 4
+        weights = np.full(4, 0.25) * np.exp(excess)  # eta is 1 and c is 1e-3, as in the code
+        weights = 0.999 * weights / weights.sum() + 0.001 / 4
         counted = torch.tensor(weights[CHOSEN])[:, None].expand(ROWS, LENGTH - 1)
         ((losses * counted).sum() / counted.sum()).backward()
 
@@ -54,7 +54,7 @@ def test_one_update_equals_the_computation_by_hand() -> None:
 def test_losses_taken_in_a_pass_of_their_own_change_nothing() -> None:
     once, twice = learner(micro_batch=2), learner(micro_batch=2)
     reference = learner(scale=0.2).plain.requires_grad_(False)
-    first, second = Doremi(once, reference, 1.0, 1e-3), Doremi(twice, reference, 1.0, 1e-3, keep_graphs=False)
+    first, second = Doremi(once, reference), Doremi(twice, reference, keep_graphs=False)
     for step in range(2):
         losses = [method.update(batch(), step)[0] for method in (first, second)]
         assert losses[0] == losses[1]
@@ -67,7 +67,7 @@ def test_losses_taken_in_a_pass_of_their_own_change_nothing() -> None:
 def test_weights_sum_to_one_and_keep_their_floor_and_an_absent_domain_its_last_excess() -> None:
     weights = torch.full((5,), 0.2, dtype=torch.float64)
     for excess in np.random.default_rng(0).exponential(3.0, (200, 5)):
-        weights = doremi.reweight(weights, torch.from_numpy(excess * [1, 1, 1, 1, 0]), 1.0, 1e-3)
+        weights = doremi.reweight(weights, torch.from_numpy(excess * [1, 1, 1, 1, 0]))
         assert weights.sum().item() == pytest.approx(1, abs=1e-12)
     assert weights[4].item() == pytest.approx(1e-3 / 5, rel=1e-2)
     assert weights.min() >= 1e-3 / 5
@@ -102,7 +102,7 @@ def test_gradients_are_clipped_together_after_those_of_all_processes_have_met(mo
         monkeypatch.setattr(doremi, "reduce_gradients", meet)
         own = proxy.learner(RATE, 0.01)
         before = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()]).clone()
-        norms.append(Doremi(own, learner().plain.requires_grad_(False), 1.0, 1e-3).update(batch(), 0)[1].item())
+        norms.append(Doremi(own, learner().plain.requires_grad_(False)).update(batch(), 0)[1].item())
         after = torch.cat([weight.detach().flatten() for weight in own.plain.parameters()])
         assert torch.linalg.vector_norm((before - after) / RATE).item() == pytest.approx(0.01, rel=1e-2)
     assert norms[0] > 0.1, "the norm is that before"

@@ -33,10 +33,10 @@ def latest_excess(last: Tensor, sums: Tensor, tokens: Tensor) -> Tensor:
     return torch.where(tokens > 0, sums / tokens.clamp(min=1), last)
 
 
-def reweight(weights: Tensor, excess: Tensor, step_size: float, smoothing: float) -> Tensor:
+def reweight(weights: Tensor, excess: Tensor) -> Tensor:
     """The next weights (m,): (1 - c) softmax(log a + eta excess) + c / m."""
-    moved = torch.softmax(weights.log() + step_size * excess, dim=0)
-    return (1 - smoothing) * moved + smoothing / len(weights)
+    moved = torch.softmax(weights.log() + STEP_SIZE * excess, dim=0)
+    return (1 - SMOOTHING) * moved + SMOOTHING / len(weights)
 
 
 def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
@@ -58,8 +58,6 @@ class Doremi:
     backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
     learner: Learner
     reference: Transformer
-    step_size: float = STEP_SIZE
-    smoothing: float = SMOOTHING
     keep_graphs: bool | None = None
     forwards: int = 0
     trace: Trace = field(init=False)
@@ -91,7 +89,7 @@ class Doremi:
             above = (losses - reference_losses).clamp(min=0).double().sum(1)
             sums += sum_by_domain(above, owners, domains)
         excess = latest_excess(self.trace.signal, accelerator.reduce(sums, reduction="sum"), tokens)
-        weights = reweight(self.trace.weights, excess, self.step_size, self.smoothing)
+        weights = reweight(self.trace.weights, excess)
         self.trace.advance(weights, excess, step + 1)
         self.forwards += recipe.batch_rows * (1 if at_once else 2)
 
