@@ -5,7 +5,6 @@ Those that a CPU can make too are made on both: here the tests themselves are te
 for a GPU alone, `pytest -m gpu`.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,6 @@ from accelerate.state import AcceleratorState
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from training_runs import SCRIPTS, command
 
-from bimix.model.export import neox_config, neox_weights
 from bimix.model.memory import largest_micro_batch
 from bimix.model.transformer import Shape, Transformer
 from bimix.training.devices import allowed_devices, busy_devices
@@ -268,31 +266,3 @@ def test_a_killed_run_goes_on_to_the_losses_of_one_undisturbed(device: str, corp
     assert tables[0].height == 8 * 3
     furthest = (tables[0]["loss"] - tables[1]["loss"]).abs().max()
     assert furthest == 0 if device == "cpu" else furthest < 0.02  # atomics sum in any order there
-
-
-@only_on_gpu
-def test_the_exported_model_has_our_scores(tmp_path: Path) -> None:
-    """transformers is imported by another process: its libraries must not be in this one."""
-    numpy_file = pytest.importorskip("safetensors.numpy")
-    model = made("cuda")
-    rows = some_rows(3).long()
-    weights = {name: weight.cpu().numpy() for name, weight in model.state_dict().items()}
-    numpy_file.save_file(neox_weights(weights, SMALL), tmp_path / "model.safetensors", metadata={"format": "pt"})
-    (tmp_path / "config.json").write_text(json.dumps(neox_config(SMALL, 64, 0)))
-    torch.save(rows, tmp_path / "rows")
-    code = """if True:
-        import importlib.util, sys, torch
-        if importlib.util.find_spec("transformers") is None:
-            sys.exit(77)
-        from transformers import AutoModelForCausalLM
-        model = AutoModelForCausalLM.from_pretrained(sys.argv[1]).eval().cuda()
-        with torch.no_grad():
-            torch.save(model(torch.load(sys.argv[1] + "/rows").cuda()).logits.cpu(), sys.argv[1] + "/logits")
-    """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
-    if done.returncode == 77:
-        pytest.skip("there is no transformers")
-    assert done.returncode == 0, done.stderr
-    with torch.no_grad():
-        own = model.logits(rows.cuda()).cpu()
-    torch.testing.assert_close(torch.load(tmp_path / "logits"), own, rtol=1e-3, atol=1e-4)

@@ -1,5 +1,6 @@
 """The launcher of trainings: what a signal does to several processes of one run."""
 
+import json
 import os
 import signal
 import subprocess
@@ -163,6 +164,24 @@ def test_processes_whose_launcher_is_killed_end(tmp_path: Path) -> None:
         launched.wait()
     places = [Path("/proc", file.read_text(), "stat") for file in files]
     wait_until(lambda: not any(map(lives, places)), "the end of all", 60)
+
+
+def test_once_is_one_process_with_all_gpus_of_the_first_node(tmp_path: Path) -> None:
+    (tmp_path / "training.py").write_text("import json, os, sys; print(json.dumps([sys.argv[1:], dict(os.environ)]))")
+    environment = on_gpus(tmp_path) | {"RANK": "3"}
+    places = launcher(tmp_path, 0)[-3:]
+    for gpus, nodes, held in ((0, 1, 0), (4, 2, 2)):
+        words = ["--once", str(gpus), str(nodes), "8", "60", *places, "--own"]
+        done = subprocess.run(
+            ["bash", "workflow/scripts/launch_training.sh", *words], cwd=ROOT, env=environment, stdout=subprocess.PIPE
+        )
+        assert done.returncode == 0, (tmp_path / "said").read_text()
+        flags, seen = json.loads(done.stdout)
+        cpu = [] if gpus else ["--cpu"]
+        assert flags == ["--own", *cpu, "--max-seconds", "3000", "--lock-seconds", "300", "--processes", "1"]
+        assert len([name for name in seen.get("CUDA_VISIBLE_DEVICES", "").split(",") if name]) == held
+        assert seen["OMP_NUM_THREADS"] == str(8 // max(held, 1))
+        assert "RANK" not in seen
 
 
 SETTINGS = "import os; print(*(os.environ.get(name) for name in ("

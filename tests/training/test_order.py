@@ -101,7 +101,7 @@ def test_backwards_a_run_reads_first_what_another_reads_last() -> None:
 
 def test_what_any_stage_reads_is_read() -> None:
     schedule = Schedule(np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.9, 0.0, 0.1]]), (0, 3, 5))
-    assert schedule.read().tolist() == [True, True, False, True]
+    assert schedule.reads().tolist() == [True, True, False, True]
 
 
 FILES, ROWS, LENGTH = 10, 40, 4

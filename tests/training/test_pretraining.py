@@ -18,6 +18,7 @@ from slurm_cluster import wait_until
 from training_runs import SCRIPT, execute, interrupt, own_state, same_results
 
 import pretrain_model
+from bimix.digests import digest_file
 from bimix.training import checkpoints, loop
 from bimix.training.update import Batch
 
@@ -155,6 +156,9 @@ def test_kept_weights_outlive_a_kill_and_change_nothing_else(corpus: Path, tmp_p
     assert same_results(tmp_path, undisturbed)
     kept = sorted(path.name for path in (own_state(tmp_path) / "weights").iterdir())
     assert kept == ["step-000000020.safetensors", "step-000000040.safetensors"]  # the last ones are the output
+    files = json.loads((tmp_path / "run.json").read_text())["files"]
+    assert set(files) == {"losses.parquet", "model.safetensors", *(f"weights/{name}" for name in kept)}
+    assert all(digest_file(own_state(tmp_path) / name) == digest for name, digest in files.items())
     train(command(corpus, tmp_path / "whole", "--keep", "20"))
     early, again = (checkpoints.kept_weights(own_state(folder), 20) for folder in (tmp_path, tmp_path / "whole"))
     assert early.read_bytes() == again.read_bytes() != (tmp_path / "model.safetensors").read_bytes()
@@ -258,7 +262,7 @@ def test_a_mixture_that_sums_to_one_but_for_rounding_is_read_as_the_exact_one(co
     mixture = {"bees": 0.5 * (1 - 5e-7), "cats": 0.3 * (1 - 5e-7), "dogs": 0.2 * (1 - 5e-7)}
     (tmp_path / "mixture.json").write_text(json.dumps(mixture))
     train(command(corpus, tmp_path, mixture=tmp_path / "mixture.json"))
-    assert seen[0].at(0).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=1e-15)
+    assert seen[0].proportions_at(0).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=1e-15)
 
 
 def test_a_final_rate_above_the_peak_ends_a_run_with_one_sentence(corpus: Path, tmp_path: Path) -> None:

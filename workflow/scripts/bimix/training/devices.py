@@ -18,7 +18,7 @@ from bimix.errors import InputError
 MPS_SERVER = "nvidia-cuda-mps-server"
 
 
-def called(*flags: str) -> str:
+def nvidia_smi(*flags: str) -> str:
     """The output of nvidia-smi with these arguments."""
     try:
         done = subprocess.run(["nvidia-smi", *flags], capture_output=True, text=True, check=False)
@@ -31,7 +31,7 @@ def called(*flags: str) -> str:
 
 def query(what: str) -> list[list[str]]:
     """Rows of a query of nvidia-smi."""
-    printed = called(what, "--format=csv,noheader")
+    printed = nvidia_smi(what, "--format=csv,noheader")
     return [row for row in csv.reader(printed.splitlines(), skipinitialspace=True) if row]
 
 
@@ -40,7 +40,7 @@ def instances() -> dict[str, list[str]]:
     instance on a line below its GPU.
     """
     found: dict[str, list[str]] = {}
-    for line in called("-L").splitlines():
+    for line in nvidia_smi("-L").splitlines():
         named = re.search(r"\(UUID: ([^)\s]+)\)", line)
         if named and line.lstrip().startswith("GPU "):
             found[named[1]] = own = []

@@ -143,7 +143,7 @@ def begin(
         plain.to_empty(device="cpu").load_state_dict(state.pop("model"))
         state.setdefault("before", [0] * len(session.domains))  # of a version without stages
     if state["step"] < recipe.steps:
-        read = [name for name, read in zip(session.domains, schedule.read(), strict=True) if read]
+        read = [name for name, reads in zip(session.domains, schedule.reads(), strict=True) if reads]
         session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
         session.check_shards(session.indices["validation"].filter(pl.col("domain").is_in(session.evaluated)))
     if state["step"] == 0:

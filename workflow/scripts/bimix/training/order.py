@@ -27,11 +27,11 @@ class Schedule:
     proportions: np.ndarray
     starts: tuple[int, ...] = (0,)
 
-    def at(self, update: int) -> np.ndarray:
+    def proportions_at(self, update: int) -> np.ndarray:
         """The proportions (m,) of an update, counted from 0."""
         return self.proportions[bisect_right(self.starts, update) - 1]
 
-    def read(self) -> np.ndarray:
+    def reads(self) -> np.ndarray:
         """Whether a domain is read in any stage, bool (m,)."""
         return (self.proportions > 0).any(0)
 

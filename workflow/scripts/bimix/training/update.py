@@ -144,8 +144,9 @@ def batches(
     for step in range(made, made + steps):
         if step and step in schedule.starts:
             before = taken
+        shares = schedule.proportions_at(step)
         chosen, numbers, after = next_rows(
-            recipe.seed, store.domains, schedule.at(step), store.sizes, taken, recipe.batch_rows, backwards, before
+            recipe.seed, store.domains, shares, store.sizes, taken, recipe.batch_rows, backwards, before
         )
         mine = own(chosen)
         rows = torch.from_numpy(store.read(chosen[mine], numbers[mine]))
