@@ -24,6 +24,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_bytes(b"word " * (size // 5))
     rows = [f"m{m},{step},{d},{3 - m / 9}" for m in (0, 1) for step in (10, 15, 20) for d in ("web", "code")]
     (folder / "losses.csv").write_text("\n".join(["mixture,step,domain,loss", *rows]))
+    counted = [f"{row},{10 * int(row.split(',')[1])}" for row in rows]  # ten tokens a step
+    (folder / "counted.csv").write_text("\n".join(["mixture,step,domain,loss,tokens", *counted]))
     shares = [f"m{m},{d},{share}" for m, web in ((0, 0.5), (1, 0.25)) for d, share in (("web", web), ("code", 1 - web))]
     (folder / "mixtures.csv").write_text("\n".join(["mixture,domain,proportion", *shares]))
     (folder / "metrics.csv").write_text("mixture,err\nm0,0.5\nm1,0.4\n")

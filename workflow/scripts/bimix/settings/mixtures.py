@@ -343,8 +343,10 @@ def check_tables(scope: Scope) -> Faults:
         for key, read in (("losses", losses), ("mixtures", mixtures)):
             if read.remark:
                 yield ("observations", key), read.remark, True
-        for remark in observations(losses.table, mixtures.table, (given.losses, given.mixtures)).remarks:
+        observed = observations(losses.table, mixtures.table, (given.losses, given.mixtures))
+        for remark in observed.remarks:
             yield "observations/losses", remark, True
+        yield from _bounds_fault(scope, observed.tokens_per_step)
     except InputError as error:
         yield "observations", str(error)
         if scope.measured is None:
@@ -354,6 +356,25 @@ def check_tables(scope: Scope) -> Faults:
         sentence = f"{', '.join(proposed)}: called as what a law proposes, so the group `all` leaves it out of the fit."
         yield "observations/losses", sentence, True
     yield from _fit_faults(scope, losses.table)
+
+
+def _bounds_fault(scope: Scope, tokens_per_step: float | None) -> Faults:
+    """Epochs that leave no mixture at the run of the optimum."""
+    from bimix.optimum.bounds import feasible_bounds
+    from bimix.tables import read_tokens
+
+    optimum, tokens = scope.block.optimum, scope.block.observations.tokens
+    if not (optimum.max_epochs and tokens and tokens_per_step):
+        return
+    known = [
+        {name: bound for name, bound in (bounds or {}).items() if name in scope.trained}
+        for bounds in (optimum.lower, optimum.upper)
+    ]
+    try:
+        run_tokens = optimum.step * tokens_per_step
+        feasible_bounds(scope.trained, *known, optimum.max_epochs, read_tokens(tokens), run_tokens)
+    except InputError as error:
+        yield "optimum/max_epochs", str(error)
 
 
 def _fit_faults(scope: Scope, losses: object) -> Faults:
