@@ -8,7 +8,7 @@ out, and `allowed` what may stand there where that is not plain from its type.
 import datetime
 import math
 import re
-from collections.abc import Callable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from copy import copy
 from functools import cache
 from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -158,6 +158,13 @@ def changes(block: type[Block]) -> type[Block]:
     return create_model(
         f"{block.__name__}Changes", __base__=Block, **{name: (one.annotation, one) for name, one in fields.items()}
     )
+
+
+def value_at(block: object, key: Iterable[str | int]) -> object:
+    """What stands at a path of blocks, typed or plain; None where there is nothing."""
+    for part in key:
+        block = block.get(part) if isinstance(block, Mapping | Block) else None
+    return block
 
 
 # The types of entries

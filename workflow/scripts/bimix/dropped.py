@@ -14,11 +14,6 @@ LOSSES = 'name the file itself, `losses: "{folder}/losses.csv"`, a csv or JSON l
 
 # {path of the key, * for any name: sentence}; a row `path=value` refuses that value, also in a list
 KEYS: dict[str, str] = {
-    "corpus/ask_versions": "name files far away by addresses that cannot change, or give a changed file another name",
-    "datasets/*/corpus/ask_versions": (
-        "name files far away by addresses that cannot change, or give a changed file another name"
-    ),
-    "datasets/*/design": "`bimix first` names the first runs, and a block `search` runs further ones",
     "datasets/*/downstream/precision": "leave it out: weights answer as they are kept, in fp32",
     "datasets/*/downstream/rejects": "leave it out: lm_eval asks every question of a task",
     "datasets/*/downstream/tasks/*": (
@@ -45,21 +40,23 @@ KEYS: dict[str, str] = {
     "datasets/*/swarm/together": (
         "leave it out: each run is a job of its own; Snakemake's `--group-components` packs jobs"
     ),
-    "datasets/*/training/*/decay_share": "leave it out: it was of the schedule `wsds`",
-    "datasets/*/training/*/horizons": "leave it out, and train one run for each length",
-    "datasets/*/training/*/optimizer": "leave it out: the optimizer is AdamW",
-    "datasets/*/training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
-    "design": "`bimix first` names the first runs, and a block `search` runs further ones",
     "models/*/format=megatron-splits": "take `megatron-file`, for --data-args-path",
     "models/*/launch/attention": "leave it out: torch chooses the kernel, and `run.json` names it",
     "models/*/launch/bucket_megabytes": "leave it out: gradients are sent at once, after the backward pass",
     "models/*/launch/gradient_compression": "leave it out: gradients are sent as they are",
     "models/*/launch/shard": "leave it out; train a model above 5e9 parameters by your own `command`",
-    "training/*/decay_share": "leave it out: it was of the schedule `wsds`",
-    "training/*/horizons": "leave it out, and train one run for each length",
-    "training/*/optimizer": "leave it out: the optimizer is AdamW",
-    "training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
 }
+for place in ("", "datasets/*/"):
+    KEYS |= {
+        f"{place}corpus/ask_versions": (
+            "name files far away by addresses that cannot change, or give a changed file another name"
+        ),
+        f"{place}design": "`bimix first` names the first runs, and a block `search` runs further ones",
+        f"{place}training/*/decay_share": "leave it out: it was of the schedule `wsds`",
+        f"{place}training/*/horizons": "leave it out, and train one run for each length",
+        f"{place}training/*/optimizer": "leave it out: the optimizer is AdamW",
+        f"{place}training/*/schedule=wsds": "take `warm_exponential` or `cosine`, with one run for each length",
+    }
 KEYS |= {f"laws/{key}={law}": RIVAL for key in ("compare", "optimise") for law in RIVALS}
 KEYS |= {f"models/*/format={name}": FORMAT for name in FORMATS}
 KEYS |= {f"models/*/losses/{name}": LOSSES for name in ("file", "lines", "loss", "pattern", "step", "table")}

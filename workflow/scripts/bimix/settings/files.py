@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from bimix.blocks import Key
+from bimix.blocks import Key, value_at
 from bimix.errors import InputError
 from bimix.names import shown
 
@@ -100,10 +100,8 @@ def announce_laws(paths: Iterable[Path | str]) -> None:
     """
     named: dict[str, str] = {}
     for path in paths:
-        block: object = read_layer(path)
-        for key in ("laws", "own"):
-            block = block.get(key) if isinstance(block, Mapping) else None
-        named |= {str(name): str(file) for name, file in block.items()} if isinstance(block, Mapping) else {}
+        own = value_at(read_layer(path), ("laws", "own"))
+        named |= {str(name): str(file) for name, file in own.items()} if isinstance(own, Mapping) else {}
     if named:
         os.environ["BIMIX_LAWS"] = json.dumps(named)
 
@@ -266,20 +264,10 @@ def place(files: Sequence[ConfigFile], fault: Fault, given: Mapping[str, object]
     """
     for length in range(len(fault.key), 0, -1):
         key = fault.key[:length]
-        if _is_set(given, key):
+        # an entry of a list is set where its list is
+        if value_at(given, [part for part in key if not isinstance(part, int)]) is not None:
             return replace(fault, file="--config")
         for file in reversed(files):
             if line := file.lines.get(key):
                 return replace(fault, file=file.path, line=line)
     return fault
-
-
-def _is_set(block: object, key: Key) -> bool:
-    """Whether a key is set in a block; an entry of a list counts as its list."""
-    for part in key:
-        if not isinstance(block, Mapping):
-            return True
-        if part not in block:
-            return False
-        block = block[part]
-    return True

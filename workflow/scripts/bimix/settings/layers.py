@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
-from bimix.blocks import Key, entry_kind, is_block, one_kind
+from bimix.blocks import Key, entry_kind, is_block, one_kind, value_at
 from bimix.settings.files import Fault, read_layer
 from bimix.settings.models import Config
 
@@ -65,14 +65,8 @@ def without_nulls(block: Mapping, kind: Any = Config, key: Key = ()) -> tuple[di
 def idle_nulls(taken: Iterable[Key], layers: Sequence[Mapping]) -> Iterator[Fault]:
     """A remark for each null that takes away what no layer sets: a value may have been forgotten."""
     for key in taken:
-        if all(_at(layer, key) is None for layer in layers):
+        if all(value_at(layer, key) is None for layer in layers):
             yield Fault(key, "null takes away what an earlier file sets, and none sets it.", remark=True)
-
-
-def _at(layer: object, key: Key) -> object:
-    for part in key:
-        layer = layer.get(part) if isinstance(layer, Mapping) else None
-    return layer
 
 
 def _replaced(model: Any, lower: Mapping, upper: Mapping) -> set[str]:

@@ -9,7 +9,7 @@ import re
 from bimix.blocks import Faults, Key
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
-from bimix.laws.table import JOINS, LAWS, SWARM_LAWS, is_optimum, one_size
+from bimix.laws.table import LAWS, SWARM_LAWS, is_optimum, one_size
 from bimix.mixtures.names import BEST, GROUP, group_of, search_names, search_runs
 from bimix.names import named
 from bimix.settings.models import SUM_TOLERANCE
@@ -18,7 +18,6 @@ from bimix.settings.text import file_fault, unmeasured
 from bimix.training.recipe import evaluations, first_updates
 
 SHARES = 1e-6  # by which shares of stages may miss 1
-LONGEST = 100  # letters of the models' names together, which become part of paths
 ONE_RUN = "it has one mixture; a law needs the losses of two or more."
 
 
@@ -258,15 +257,13 @@ def single_laws(scope: Scope) -> list[str]:
 def check_sizes(scope: Scope) -> Faults:
     """An optimum for another size than those of the models that the laws are fitted to."""
     block, optimum, models = scope.block, scope.block.optimum, scope.config.models
-    key, group = ("optimum", "models"), scope.group(optimum.group)
-    if (length := len(JOINS.join(optimum.models))) > LONGEST:
-        yield key, f"their names joined have {length} letters, and names of files {LONGEST} at most: shorten some."
+    group = scope.group(optimum.group)
     shapes = [models[name].shape or models[name].parameters if name in models else None for name in optimum.models]
     for number, shape in enumerate(shapes):
         if shape is not None and shape in shapes[:number]:
             other = optimum.models[shapes.index(shape)]
             sentence = f"{optimum.models[number]} has the shape of {other}: a law over sizes needs models of several."
-            yield (*key, number), sentence
+            yield ("optimum", "models", number), sentence
     if optimum.group == "swarm":
         yield "optimum/group", "the swarm is trained with one model: name a group of `groups` instead."
     elif group is not None and len(group) < 2:

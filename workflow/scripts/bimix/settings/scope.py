@@ -1,12 +1,12 @@
 """What a check reads: a dataset's block, typed and filled, and the config around it."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from bimix.blocks import Block, Key
+from bimix.blocks import Key, value_at
 from bimix.mixtures.names import REWEIGHTING, MixtureNames, known_names, published_table
 from bimix.settings.complete import merged_recipe, mixture_lists, reweighting_training, swarm_names
 from bimix.settings.models import Config, Dataset, LikeRecipe, Observed
@@ -75,10 +75,7 @@ class Scope:
 
     def value(self, path: str) -> object:
         """What stands at a path of the dataset's block."""
-        found: object = self.block
-        for part in path.split("/"):
-            found = found.get(part) if isinstance(found, Mapping | Block) else None
-        return found
+        return value_at(self.block, path.split("/"))
 
     def group(self, name: str | None) -> list[str] | None:
         """The mixtures of a group under `groups`; None where it is none of them."""
