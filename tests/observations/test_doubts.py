@@ -133,4 +133,4 @@ def test_remarks_are_printed(tmp_path, capsys) -> None:
     rows[slip] = rows[slip].replace("wiki", "wikki")
     (tmp_path / "mixtures.csv").write_text("\n".join(rows) + "\n")
     solve_mixture.main([*map(str, flags), "--laws", "transfer", "--out", str(tmp_path / "solved")])
-    assert "domain 'wikki' has no losses; did you mean 'wiki'?" in " ".join(capsys.readouterr().out.split())
+    assert "domain 'wikki' has no losses; did you mean 'wiki'?" in capsys.readouterr().err

@@ -196,6 +196,24 @@ def test_two_tables_alone_make_a_page(browser: Browser, tmp_path: Path) -> None:
     assert "%" in browser.run("return at('interval').textContent") and browser.errors() == []
 
 
+def test_epochs_bound_shares_at_the_run_that_is_set(browser: Browser, tmp_path: Path) -> None:
+    losses, mixtures = tables(law(3), 3)
+    losses.with_columns(tokens=pl.col("step") * 1000.0).write_csv(tmp_path / "losses.csv")
+    mixtures.write_csv(tmp_path / "mixtures.csv")
+    tokens = dict.fromkeys(mixtures["domain"].unique().to_list(), 4e6)  # half of a run of 8,000 steps
+    files = ["--losses", str(tmp_path / "losses.csv"), "--mixtures", str(tmp_path / "mixtures.csv"), "--laws", "bimix"]
+    more = ["--tokens", json.dumps(tokens), "--max-epochs", "1", "--out", str(tmp_path / "out")]
+    solve_mixture.main([*files, *more])
+    browser.open(tmp_path / "out/explore.html")
+    browser.run(
+        "domains.forEach((name, i) => { state.mixture[name] = i ? 0.6 / (domains.length - 1) : 0.4; }); show();"
+    )
+    missed = "return broken(state.mixture, losses(state.mixture)).length"
+    assert browser.run(missed) == 0
+    browser.run("const s = at('run-steps'); s.value = 2 * s.value; s.dispatchEvent(new Event('change'));")
+    assert browser.run(missed) == 1 and browser.errors() == []
+
+
 def test_a_person_moves_a_share(browser: Browser, made: Path) -> None:
     browser.open(made)
     before = browser.run("return state.mixture")

@@ -223,6 +223,17 @@ def test_a_run_without_a_domain_is_left_out_of_bimix_alone(tmp_path) -> None:
     assert facts["law"]["runs"] == 7 and "proportion 0 of a domain: m02" in said
 
 
+def test_slow_laws_are_fitted_to_the_step_alone_or_left_out_and_named(tmp_path, monkeypatch) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=8)
+    solved(tmp_path, losses, mixtures, "--laws", "olmix")
+    facts = json.loads((tmp_path / "out/verdict.json").read_text())
+    assert facts["law"]["law"] == "olmix" and facts["left_out"] == {}
+    monkeypatch.setattr("bimix.search.solve.MUCH", 10)
+    solved(tmp_path, losses, mixtures, "--laws", "olmix", "bimix")
+    facts = json.loads((tmp_path / "out/verdict.json").read_text())
+    assert facts["law"]["law"] == "bimix" and "olmix" in facts["left_out"]
+
+
 def test_a_size_far_away_is_named_and_its_level_has_no_interval(tmp_path) -> None:
     small, mixtures = made_laws.tables(made_laws.law(1), 1, runs=8)
     small = small.filter(pl.col("step") == made_laws.STEPS[-1]).with_columns(tokens=1e9)

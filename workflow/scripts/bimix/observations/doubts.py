@@ -33,7 +33,17 @@ def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, st
             " observations/metrics)."
         )
     run = run_key(losses, "seed", "step")
-    return _misspelt(losses, shares, names, run) + _missing(losses, names[0], run) + _unlike(losses, names[0])
+    domains, trained = (table["domain"].unique(maintain_order=True).to_list() for table in (losses, shares))
+    matched = {*trained, *paired(domains, trained)}
+    others = [name for name in domains if name not in matched]
+    counted = f"{names[0]}: losses of no training domain, which count in averages and optima: {few(others)}."
+    said = (counted,) if others and len(others) < len(domains) else ()
+    return (
+        *_misspelt(losses, shares, names, run),
+        *said,
+        *_missing(losses, names[0], run),
+        *_unlike(losses, names[0]),
+    )
 
 
 def _misspelt(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str], key: list[str]) -> tuple[str, ...]:

@@ -278,8 +278,6 @@ def joined(
     if 0 < len(below) < len(measured):  # as eval/suite/news/loss beside eval/web/loss
         remarks.append(f"Left out, as they have a slash where {HOLE} is, and no mixture trains on them: {few(below)}.")
         losses = [loss for loss in losses if loss.domain not in below]
-    if others := [name for name in measured if name not in known and name not in below]:
-        remarks.append(f"Losses of no training domain, which count in averages and optima: {few(others)}.")
     there = dict.fromkeys(loss.run for loss in losses)
     if absent := [run for run in runs or {} if run not in there]:
         raise InputError(f"--runs names {absent[0]!r}, of which there are no losses; there are {few(there)}.")

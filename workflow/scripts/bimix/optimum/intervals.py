@@ -223,19 +223,19 @@ def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
     return pooled
 
 
-def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False) -> LeftOut:
+def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False, most: int | None = None) -> LeftOut:
     """Errors of the law refitted without each run, at `step`, or at the last observed step where
     `step` was not observed; of a law over sizes or schedules at the end of each run. With `ahead`,
     or a later `step`, shortened fits are included.
 
-    Above the law's `most_refits` runs are left out in that many random groups. Errors: fewer than
+    Above the law's `most_refits`, or `most`, runs are left out in that many random groups. Errors: fewer than
     three runs.
     """
     n = enough(observed)
     base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
     # A mixture that was run at several sizes is left out at all of them.
     names = list(dict.fromkeys(observed.mixtures))
-    count = min(len(names), LAWS[fitted["law"]].most_refits)
+    count = min(len(names), most or LAWS[fitted["law"]].most_refits)
     groups = np.arange(len(names))
     if count < len(names):
         groups = np.random.default_rng(0).permutation(groups % count)

@@ -57,18 +57,18 @@ def page(
     why; `labels` {mixture: text of its button}, else its name.
     """
     objective, tokens, run_tokens = asked_objective(options), pools_of(options) or {}, options.run_tokens
+    least, upper = limits_of(options)
     formulas = {name: law for name, law in laws.items() if law["law"] in DRAWN}
     step = step or next((law["steps"][-1] for law in formulas.values()), None)
     drawn = {name: Sought.of(options, law, step) for name, law in formulas.items()}
     if drawn:
         first = next(iter(drawn.values()))
-        fitted, bounds, run_tokens = first.fitted, (first.lower, first.upper), first.run_tokens
+        fitted, lower, run_tokens = first.fitted, first.lower, first.run_tokens
         domains, (names, goal) = tuple(fitted["domains"]), _goal(first.goal)
         run = next(iter(fitted["coefficients"].values())).get("run") or {}
     else:
         domains, fitted, names, goal, run = tuple(mixtures[reference]), {}, [], {}, {}
-        ends = zip(limits_of(options), (0.0, 1.0), strict=True)
-        bounds = [np.array([own.get(name, end) for name in domains]) for own, end in ends]
+        lower = np.array([least.get(name, 0.0) for name in domains])
     losses = list(fitted.get("loss_domains", ()))
     if start not in mixtures:
         raise InputError(f"--start is {start!r}: it must be one of {', '.join(mixtures)}.")
@@ -86,7 +86,8 @@ def page(
         "reference": reference,
         "start": start,
         "objective": {"kind": objective.kind} | goal,
-        "bounds": {name: [float(low), float(high)] for name, low, high in zip(domains, *bounds, strict=True)},
+        "bounds": {name: [float(low), float(upper.get(name, 1.0))] for name, low in zip(domains, lower, strict=True)},
+        "max_epochs": options.max_epochs if options.max_epochs not in (None, float("inf")) else None,
         "run": {
             "step": step,
             "parameters": run.get("parameters"),

@@ -101,8 +101,10 @@ class Wanted:
                     own = self._mixed(often, rest)
                 except InputError:  # the bounds leave no such mixture
                     continue
-                # called by what it reads, which bounds may make less
-                found.setdefault(f"wanted_{min(often, round(self.read(own[None])[0], 2)):g}{ending}", own)
+                # called by what it reads, which bounds may make less; text that is not read once is not scarce
+                read = min(often, round(float(self.read(own[None])[0]), 2))
+                if read >= 1:
+                    found.setdefault(f"wanted_{read:g}{ending}", own)
         return found
 
     def every_rule(self, epochs: Iterable[float] = EPOCHS, most: float | None = None) -> dict[str, np.ndarray]:

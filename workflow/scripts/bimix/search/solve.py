@@ -24,6 +24,7 @@ from bimix.judge.evidence import (
 from bimix.judge.measured import Criterion, criterion_of
 from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import defined, fit
+from bimix.laws.table import LAWS
 from bimix.mixtures.names import SEARCHED
 from bimix.observations.chosen import Chosen
 from bimix.observations.observations import Observations
@@ -37,6 +38,9 @@ from bimix.search.weighing import Believed, verdict, with_rules
 from bimix.transfer.run import size_read
 
 LEVEL = 0.9  # of intervals
+GROUPS = 8  # of runs left out of laws of single steps
+# Runs x domains x losses from which on such laws, of some seconds each, are fitted only where named alone.
+MUCH = 3000
 
 
 @dataclass(frozen=True)
@@ -57,12 +61,20 @@ class Solved:
 def solved(
     law: str, asked: argparse.Namespace, judging: Criterion, observed: Observations, before: Mapping[str, float]
 ) -> Solved:
-    """A law with its optimum, errors and promise; `before` is the reference {domain: share}."""
+    """A law with its optimum, errors and promise; `before` is the reference {domain: share}.
+
+    A law of single steps is fitted to the requested one alone, and its runs are left out in at most
+    GROUPS groups, since each fit takes tens of milliseconds for each loss.
+    """
+    quick = LAWS[law].over_steps
+    if not quick and asked.step in observed.steps:
+        at = observed.steps == asked.step
+        observed = replace(observed, steps=observed.steps[at], losses=observed.losses[:, at])
     fitted = fit(law, observed)
     observed = defined(law, observed)
     sought = Sought.of(asked, fitted, asked.step)
     fitted = sought.fitted
-    errors = left_out(fitted, observed, sought.step, ahead=True)
+    errors = left_out(fitted, observed, sought.step, ahead=True, most=None if quick else GROUPS)
     named = {judging.reference: np.array([before.get(name, 0.0) for name in fitted["domains"]])}
     spans = intervals(sought, LEVEL, named, judging.reference, errors)
     relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
@@ -150,7 +162,13 @@ def _fits(
 ) -> tuple[dict[str, Solved], list[tuple[str, str]]]:
     """The laws, that with the least error first, and the others with why not. Errors: none is."""
     fits, refused = {}, []
-    for law in asked.laws:
+    laws, work = list(asked.laws), observed.proportions.size * len(observed.loss_domains)
+    if work > MUCH:
+        quick = [law for law in laws if LAWS[law].over_steps]
+        laws = quick or laws[:1]
+        why = f"left out, as its fits to {work:,} runs x domains x losses take long; name it alone by --laws"
+        refused = [(law, why) for law in asked.laws if law not in laws]
+    for law in laws:
         try:
             fits[law] = solved(law, asked, judging, observed, before)
         except InputError as refusal:

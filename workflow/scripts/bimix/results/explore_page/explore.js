@@ -49,6 +49,13 @@ const losses = mixture => Laws.losses(state.law.fitted, state.run, mixture);
 const epochs = (name, mixture) =>
   state.run.pools?.[name] && state.run.tokens ? (mixture[name] * state.run.tokens) / state.run.pools[name] : null;
 
+// The bounds of a share at the run that is set, of which its epochs are.
+function bounds(name) {
+  const [lower, upper] = DATA.bounds[name], pool = state.run.pools?.[name];
+  const most = DATA.max_epochs && pool ? (DATA.max_epochs * pool) / state.run.tokens : 1;
+  return [lower, Math.min(upper, most)];
+}
+
 // The losses that minimax and no_worse_than compare with: those of the objective's own reference.
 const compared = () => losses(DATA.objective.reference ?? DATA.mixtures[DATA.reference]);
 
@@ -72,7 +79,7 @@ function wider([low, high] = [], rate = 0) {
 function broken(mixture, values, before = state.law && compared()) {
   const words = [];
   for (const name of domains) {
-    const [lower, upper] = DATA.bounds[name], own = mixture[name];
+    const [lower, upper] = bounds(name), own = mixture[name];
     if (own < lower - 1e-6) words.push(`${name} is below its least share, ${percent(lower)}`);
     if (own > upper + 1e-6) words.push(`${name} is above its largest share, ${percent(upper)}`);
   }
@@ -165,7 +172,7 @@ function show(moving) {
     slider.disabled = number.disabled = state.locked.has(name);
     number.value = (100 * mixture[name]).toFixed(2);
     row.querySelector(".epochs").textContent = often === null ? "" : often.toFixed(2);
-    const [lower, upper] = DATA.bounds[name];
+    const [lower, upper] = bounds(name);
     row.classList.toggle("broken", mixture[name] < lower - 1e-6 || mixture[name] > upper + 1e-6);
   });
   for (const button of at("mixtures").children) {
