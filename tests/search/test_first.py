@@ -10,7 +10,7 @@ from refusals import refused
 
 import propose_first
 from bimix.search.first import NEAR, central, maximin
-from bimix.search.models import Model, model, read_budget, read_large, read_models
+from bimix.search.models import Model, read_budget, read_models
 from bimix.search.posterior import squares
 
 TOKENS = {"code": 2e9, "papers": 1e9, "web": 8e10}
@@ -92,16 +92,18 @@ def test_models_are_those_of_a_plan_of_costs(tmp_path: Path) -> None:
         "total,,,,\npretraining,large,100000,50000,4e11\n"
     )
     assert read_models(plan) == [Model("proxy", 1000, 5000, 4e7), Model("large", 1e5, 5e4, 4e11)]
-    large = read_large("large", plan)
-    assert read_models(plan, ["large"]) == [large] and read_budget("0.05%", large) == pytest.approx(2e8)
-    assert read_large("1e9,2e10", None) == model("large", 1e9, 2e10) and model("a", 1e9, 2e10).flops == 1.2e20
+    (large,) = read_models(plan, ["large"])
+    assert large.name == "large" and read_budget("0.05%", large) == pytest.approx(2e8)
+    plan.write_text("name,parameters,tokens\na,1e9,2e10\n")
+    assert read_models(plan) == [Model("a", 1e9, 2e10, 1.2e20)]
     for text, sentence in (
         ("name,parameters\na,1\n", "has no column 'tokens'"),
-        ("name,parameters,tokens\na,1,0\n", "model 'a' has 0"),
-        ("name,parameters,tokens\na,1,1\na,1,2\n", "model 'a' is there twice"),
+        ("name,parameters,tokens\na,1,0\n", "line 2: tokens is 0"),
+        ("name,parameters,tokens\na,1,1\na,1,2\n", "line 3: name 'a' is there twice"),
     ):
         plan.write_text(text)
         refused(sentence, read_models, plan)
     refused("it must be FLOPs", read_budget, "much", None)
     refused("is a share of the large run", read_budget, "5%", None)
-    refused("it must be parameters,tokens", read_large, "1e9", None)
+    plan.write_text("name,parameters,tokens\na,1,1\n")
+    refused("no model", read_models, plan, ["b"])

@@ -20,7 +20,7 @@ from bimix.observations.observations import proportions_of
 from bimix.outputs import write_json, write_table
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.by_hand import allowed
-from bimix.search.models import add_models, read_budget, read_large, read_models
+from bimix.search.models import add_models, read_budget, read_models
 from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
 from bimix.tables import read_json, read_table
 
@@ -112,7 +112,7 @@ def _overspent(options, search) -> str | None:
     if not options.models:
         raise InputError("--budget needs --models: what a run costs.")
     models = read_models(options.models, options.offered)
-    large = read_large(options.large, options.models) if options.large else None
+    large = read_models(options.models, [options.large])[0] if options.large else None
     return overspent(search.observed, models, options.count, read_budget(options.budget, large))
 
 

@@ -9,13 +9,14 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
+from bimix.names import unknown
+from bimix.observations.tables import check_amounts, check_once, numbered
 from bimix.tables import read_table
 
 # A parameter and token, forward and backward (Kaplan et al. 2020, Sec. 2.1), where a table does not
 # say more.
 FLOPS = 6
-# Names of a column; the second are those of a plan of costs (plan.csv).
-COLUMNS = {"name": ("name", "model"), "parameters": ("parameters",), "tokens": ("tokens", "tokens_per_run")}
+PLANNED = {"model": "name", "tokens_per_run": "tokens", "flops_per_run": "flops"}  # columns of plan.csv
 
 
 @dataclass(frozen=True)
@@ -28,16 +29,11 @@ class Model:
     flops: float
 
 
-def model(name: str, parameters: float, tokens: float, flops: float | None = None) -> Model:
-    """A model whose run takes so many FLOPs, or 6 for a parameter and token."""
-    return Model(name, parameters, tokens, FLOPS * parameters * tokens if flops is None else flops)
-
-
 def add_models(parser: argparse.ArgumentParser) -> None:
-    """Add the models that could be run, to be read by `read_models` and `read_large`."""
+    """Add the models that could be run, to be read by `read_models`."""
     parser.add_argument("--models", nargs="?", type=Path, help="name, parameters, tokens of a run; or plan.csv")
     parser.add_argument("--offered", nargs="*", default=[], help="models of that table that may be run; none: all")
-    parser.add_argument("--large", help="the run to be made good: parameters,tokens, or a name in --models")
+    parser.add_argument("--large", help="the run to be made good, a name in --models")
 
 
 def read_models(path: Path, offered: Sequence[str] = ()) -> list[Model]:
@@ -46,47 +42,30 @@ def read_models(path: Path, offered: Sequence[str] = ()) -> list[Model]:
 
     Errors: a column that is missing, a number that is not above 0, a name twice or not there.
     """
-    table = read_table(path)
+    table = numbered(read_table(path), str(path))
     if "what" in table.columns:  # a plan of costs, with other kinds of trainings and with totals
         table = table.filter(pl.col("what") == "pretraining").unique("model", keep="first", maintain_order=True)
-    found = {}
-    for column, names in COLUMNS.items():
-        there = [name for name in names if name in table.columns]
-        if not there:
+    table = table.rename({old: new for old, new in PLANNED.items() if new not in table.columns}, strict=False)
+    for column in ("name", "parameters", "tokens"):
+        if column not in table.columns:
             raise InputError(f"{path} has no column {column!r}: models have name, parameters, tokens.")
-        found[column] = table[there[0]].to_list()
-    costs = next((table[name].to_list() for name in ("flops", "flops_per_run") if name in table.columns), None)
-    models: dict[str, Model] = {}
-    for row, name in enumerate(map(str, found["name"])):
-        numbers = [found["parameters"][row], found["tokens"][row], *([costs[row]] if costs else [])]
-        for number in numbers:
-            if not isinstance(number, int | float) or not 0 < number < np.inf:
-                raise InputError(f"{path}: model {name!r} has {number!r}: parameters, tokens and FLOPs are above 0.")
-        if name in models:
-            raise InputError(f"{path}: model {name!r} is there twice: give each size a name of its own.")
-        models[name] = model(name, *map(float, numbers))
+    for column in ("parameters", "tokens", "flops"):
+        check_amounts(table, column, str(path))
+    check_once(table, ["name"], str(path))
+    if "flops" not in table.columns:
+        table = table.with_columns(flops=FLOPS * pl.col("parameters").cast(pl.Float64) * pl.col("tokens"))
+    models = {str(row["name"]): row for row in table.iter_rows(named=True)}
     for name in offered:
         if name not in models:
-            raise InputError(f"{path} has no model {name!r}: it has {', '.join(models)}.")
-    kept = [one for name, one in models.items() if not offered or name in offered]
+            raise InputError(f"{path}: {unknown('model', name, models)}")
+    kept = [
+        Model(name, float(row["parameters"]), float(row["tokens"]), float(row["flops"]))
+        for name, row in models.items()
+        if not offered or name in offered
+    ]
     if not kept:
         raise InputError(f"{path} has no model: it needs one at least.")
     return sorted(kept, key=lambda one: one.flops)
-
-
-def read_large(text: str, path: Path | None) -> Model:
-    """The large run: `parameters,tokens`, or the name of a model in the table."""
-    parts = text.split(",")
-    if len(parts) == 2:
-        try:
-            numbers = [float(part) for part in parts]
-        except ValueError:
-            numbers = []
-        if len(numbers) == 2 and all(0 < number < np.inf for number in numbers):
-            return model("large", *numbers)
-    elif path is not None:
-        return read_models(path, [text])[0]
-    raise InputError(f"--large is {text!r}: it must be parameters,tokens, as in 1e9,2e10, or a model of --models.")
 
 
 def read_budget(text: str, large: Model | None) -> float:
@@ -100,5 +79,5 @@ def read_budget(text: str, large: Model | None) -> float:
     if not text.endswith("%"):
         return amount
     if large is None:
-        raise InputError(f"--budget {text} is a share of the large run: name it by --large parameters,tokens.")
+        raise InputError(f"--budget {text} is a share of the large run: name its model by --large.")
     return amount / 100 * large.flops
