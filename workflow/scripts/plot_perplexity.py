@@ -4,6 +4,7 @@ Fig. 5).
 losses (mixture, step, domain, loss) -> svg
 """
 
+import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 
 from bimix.errors import run
 from bimix.judge.measured import one_size
-from bimix.observations.averages import add_weights, average_loss, of_losses, over_seeds
+from bimix.observations.averages import average_loss, of_losses, over_seeds
 from bimix.observations.metrics import losses_only
 from bimix.results import figures
 from bimix.tables import read_table
@@ -23,7 +24,9 @@ def main(argv: list[str] | None = None) -> None:
     parser = figures.flags(__doc__, out="svg")
     parser.add_argument("--losses", type=Path, nargs="+", required=True, help="tidy losses, parquet or csv")
     parser.add_argument("--reference", required=True, help="the mixture to measure from, if it is among them")
-    add_weights(parser)
+    parser.add_argument(
+        "--weights", type=json.loads, default={}, help="{loss domain: weight}, JSON; without: all the same"
+    )
     options = parser.parse_args(argv)
     tables = [one_size(read_table(path))[0] for path in options.losses]
     weights = of_losses(options.weights, pl.concat(tables, how="diagonal"))

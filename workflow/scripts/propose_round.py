@@ -21,7 +21,7 @@ from bimix.outputs import write_json, write_table
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.by_hand import allowed
 from bimix.search.models import add_models, read_budget, read_models
-from bimix.search.rounds import Ended, overspent, report_lines, report_of, stopped
+from bimix.search.rounds import Ended, report_lines, report_of, stopped
 from bimix.tables import read_json, read_table
 
 
@@ -108,12 +108,19 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _overspent(options, search) -> str | None:
-    """Why one more round is beyond --budget; None: it is not."""
+    """Why one more round, of each of the models, is beyond --budget; None: it is not."""
     if not options.models:
         raise InputError("--budget needs --models: what a run costs.")
-    models = read_models(options.models, options.offered)
+    models, observed = read_models(options.models, options.offered), search.observed
     large = read_models(options.models, [options.large])[0] if options.large else None
-    return overspent(search.observed, models, options.count, read_budget(options.budget, large))
+    budget = read_budget(options.budget, large)
+    seeds = np.ones(len(observed.mixtures)) if observed.runs is None else observed.runs
+    sizes = [models[0].parameters] * len(seeds) if observed.parameters is None else observed.parameters
+    each = [min(models, key=lambda one: abs(one.parameters - size)).flops for size in sizes]
+    spent, more = float(seeds @ each), options.count * sum(one.flops for one in models)
+    if spent + more <= budget * (1 + 1e-9):
+        return None
+    return f"{int(seeds.sum())} runs took {spent:.3g} FLOPs, and with a round of {more:.3g} the budget of {budget:.3g} is spent."
 
 
 def _candidates(options, search) -> tuple[tuple[str, ...] | None, np.ndarray | None]:

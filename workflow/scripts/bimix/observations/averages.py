@@ -1,7 +1,5 @@
 """The average of losses over domains, with the weights of the optimum's objective."""
 
-import argparse
-import json
 from collections.abc import Mapping
 
 import polars as pl
@@ -9,16 +7,6 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.names import check_weights
 from bimix.observations.metrics import losses_only
-
-
-def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the weights of the average, for `average_loss`."""
-    parser.add_argument(
-        "--weights",
-        type=json.loads,
-        default={},
-        help="{loss domain: weight}, JSON: the average of losses; one left out weighs 0; without it all weigh the same",
-    )
 
 
 def average_loss(weights: Mapping[str, float] | None = None) -> pl.Expr:

@@ -13,10 +13,8 @@ from scipy.optimize import minimize
 
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import fit_into_bounds
-from bimix.observations.observations import Observations
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
-from bimix.search.models import Model
 from bimix.search.posterior import USUAL_NOISE, Law, Posterior, total_variation
 from bimix.transfer.unseen import unseen
 
@@ -263,16 +261,3 @@ def stopped(reports: Sequence[dict], ended: str | None) -> str | None:
             f" {100 * noise:.2g} %."
         )
     return None
-
-
-def overspent(observed: Observations, models: Sequence[Model], count: int, budget: float) -> str | None:
-    """Why `count` more mixtures, trained with each of the models, are beyond a budget of FLOPs
-    after the runs that were observed; None: they are not.
-    """
-    seeds = np.ones(len(observed.mixtures)) if observed.runs is None else observed.runs
-    sizes = [models[0].parameters] * len(seeds) if observed.parameters is None else observed.parameters
-    each = [min(models, key=lambda one: abs(one.parameters - size)).flops for size in sizes]
-    spent, more = float(seeds @ each), count * sum(one.flops for one in models)
-    if spent + more <= budget * (1 + 1e-9):
-        return None
-    return f"{int(seeds.sum())} runs took {spent:.3g} FLOPs, and with a round of {more:.3g} the budget of {budget:.3g} is spent."
