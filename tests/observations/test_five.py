@@ -13,6 +13,7 @@ from scipy.stats import t as student
 FOLDER = Path(__file__).parents[2] / "resources" / "observations" / "proof3"
 sys.path.insert(0, str(FOLDER))
 import answer_five  # noqa: E402
+import decide_larger  # noqa: E402
 from answered import filled  # noqa: E402
 from registered import Trainings  # noqa: E402
 
@@ -125,3 +126,16 @@ def test_no_run_is_of_another_mixture_than_was_decided() -> None:
         ran = dict(trained.filter(mixture=name).select("domain", "proportion").iter_rows())
         own = dict(pl.read_csv(FOLDER / f"mixtures/{name}.csv").iter_rows())
         assert ran == pytest.approx({domain: own[domain] for domain in ran}, abs=2e-6), name
+
+
+def test_runs_of_both_models_are_asked_as_two_sizes_with_pools_of_their_own() -> None:
+    proof2 = FOLDER.parent / "proof2"
+    (losses, shares), (small, _) = (
+        decide_larger.table_of(proof2, model, ["published_baseline"]) for model in ("larger", "tiny")
+    )
+    assert (set(losses["mixture"]), set(small["mixture"])) == ({"larger_published_baseline"}, {"published_baseline"})
+    assert (sorted(set(losses["seed"])), set(small["seed"])) == ([1, 2], {1})
+    assert losses["parameters"][0] > 3 * small["parameters"][0]
+    assert dict(shares.select("domain", "pool").iter_rows()) == dict(
+        pl.read_csv(proof2 / "larger_pools.csv").iter_rows()
+    )
