@@ -30,6 +30,20 @@ def test_the_error_is_that_of_mixtures_that_were_left_out() -> None:
     assert first["error"] == pytest.approx(np.nanmean(misses), rel=1e-6)
 
 
+def test_a_loss_that_rises_without_bound_where_another_domain_goes_gets_a_larger_ridge(monkeypatch) -> None:
+    shares, y = levels(3, 8)
+    before, plain = choose(shares, y, np.arange(3))
+    bare = choice._without_each(shares.mean(axis=0))
+    others = ~np.eye(3, dtype=bool)
+    heights = np.where(others, plain.levels(bare), -np.inf).max(axis=0) - y.max(axis=0)
+    monkeypatch.setattr(choice, "WILD", np.exp(np.median(heights)))  # some are above it
+    after, tamed = choose(shares, y, np.arange(3))
+    larger = np.array(after["ridges"]) > before["ridge"]
+    assert list(larger) == list(heights > np.median(heights))
+    lower = np.where(others, tamed.levels(bare), -np.inf).max(axis=0) - y.max(axis=0) <= np.median(heights)
+    assert (lower | (np.array(after["ridges"]) >= choice.RIDGES[0]) | ~larger).all()
+
+
 def walked(found: dict, earned: float, prior: bool = False) -> tuple[list[dict], dict]:
     """The entries of a way, and the one that the rule of ridges takes."""
     entries = [one for one in found["cross_validated"] if "ridges" not in one]  # not of each loss domain

@@ -113,7 +113,7 @@ def with_defaults(config: dict, planning: bool = True) -> tuple[dict, dict[str, 
             continue
         _fill_alike(config, block)
         keys = tuple(_keys_of_text(block))
-        if keys or "training" not in block:
+        if keys or "training" not in block or "cut_characters" not in block["corpus"]:
             basis, choice = _basis(config, name, planning), None
             _fill_by_text(block, basis)
             if "training" not in block:
@@ -127,7 +127,6 @@ def with_defaults(config: dict, planning: bool = True) -> tuple[dict, dict[str, 
 def _fill_alike(config: dict, block: dict) -> None:
     """Defaults that are the same for all texts."""
     corpus = block["corpus"] = config["corpus"] | block["corpus"]
-    corpus.setdefault("cut_characters", ladder.CUT_CHARACTERS)
     by_domain = corpus.get("harvest", corpus.get("train"))
     if isinstance(by_domain, dict):
         block.setdefault("domains", list(by_domain))
@@ -181,6 +180,7 @@ def _fill_by_text(block: dict, basis: Basis) -> None:
     if isinstance(held_out, dict) and "share" in held_out:
         longest = ladder.longest_held_out(basis.sizes, domains, held_out["share"])
         corpus.setdefault("held_out_characters", longest)
+    corpus.setdefault("cut_characters", ladder.CUT_CHARACTERS)
     block.setdefault("sequence_length", ladder.SEQUENCE_LENGTH[kind])
     trained = block["tokenizer"].get("train")
     if trained is not None:

@@ -40,6 +40,9 @@ HARM = 100.0
 # least is added with the weight of BORROWED runs. Each domain is capped at CAPPED, or those with
 # little noise would dominate.
 BORROWED, CAPPED = 20, 0.5
+# Where all runs have a domain, no left-out run shows what a loss is without it. So a law that there, at the runs' mean
+# mixture without one domain, is above WILD times the largest loss of the runs is fitted again with ten times the ridge.
+WILD = 10.0
 # A signed term must reduce a loss domain's log error by this number over the number of runs.
 COST = 3
 # With a signed term the path of ridges ends after PATIENCE of them that reduce the error of hardly
@@ -130,9 +133,23 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         if _ratio(entry[2], chosen[2]) < 1:
             chosen = entry
     choice, near, errors = chosen
-    made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
-    parts = mixing.fit(shares, y, own, start=near, **made, **known).parts()
+    bare, tallest = _without_each(shares[used].mean(axis=0)), np.nanmax(y[used], axis=0) + np.log(WILD)
+    others = np.arange(len(bare))[:, None] != own  # a loss may rise without bound where its own domain goes
+    while True:
+        made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
+        parts = mixing.fit(shares, y, own, start=near, **made, **known).parts()
+        each = np.broadcast_to(made["ridge"], y.shape[1])
+        wild = (others & ~(parts.levels(bare) <= tallest)).any(axis=0) & (each < ridges[0])
+        if not wild.any():
+            break
+        choice = {**choice, "ridges": np.where(wild, 10 * each, each).tolist()}
     return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
+
+
+def _without_each(mixture: np.ndarray) -> np.ndarray:
+    """A mixture (m,) without each of its domains in turn (m, m)."""
+    bare = np.where(np.eye(len(mixture)) > 0, 0.0, mixture)
+    return bare / bare.sum(axis=1, keepdims=True)
 
 
 def _fits(shares, y, own, ridge, rows, start, gaps=None, **made) -> mixing.Mixing:
