@@ -102,8 +102,8 @@ def test_a_tie_takes_the_cheaper_and_names_the_seeds_that_would_separate_them() 
     first = facts["next"][0]
     assert (first["do"], first["mixtures"], first["seeds"][:2]) == ("seeds", ["baseline", "bimix"], [2, 3])
     assert first["runs"] == 2 * (len(first["seeds"]) - 1) and str(first["seeds"]) in said["Next"]
-    facts, said = told(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
-    assert "seeds" not in [step["do"] for step in facts["next"]] and "no further seeds" in said["Then"]
+    facts, _ = told(runs(baseline=[4.0, 4.04], uniform=[4.1, 4.12], bimix=[3.999, 4.041]))
+    assert "seeds" not in [step["do"] for step in facts["next"]], "more than are worth it would be needed"
 
 
 def test_without_a_known_noise_nothing_is_significant() -> None:

@@ -29,12 +29,10 @@ from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN, beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import with_name, words
 from bimix.results.layout import paragraph, table
 from bimix.results.summary import Summary, bound
 from bimix.search.by_hand import EPOCHS
 from bimix.search.solve import Answer, solve_tables
-from bimix.transfer.run import size_read
 
 TRIED = ("transfer", "bimix")
 
@@ -119,11 +117,9 @@ def mixture_table(options: argparse.Namespace, found: Answer, facts: Mapping) ->
     """The mixture to take next to the reference."""
     law, reference, best = found.law, found.criterion.reference, facts["take"]
     epochs = epochs_of(facts["shares"], found.sought.pools, found.sought.run_tokens)
-    names = words(facts, reference), found.shares[reference], words(facts, best), facts["shares"]
-    lines = [f"The mixture: {with_name(facts, best)}", ""]
-    lines += sections.proportions(*names, law["proportions_seen"], None, epochs)
-    lines += sections.epoch_bound(epochs, options.max_epochs)
-    return lines + ([] if size_read(law) else sections.beyond(options.step, law["steps"]))
+    pair = (reference, found.shares[reference]), (best, facts["shares"])
+    lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs)
+    return lines + sections.beyond(options.step, law)
 
 
 def run_tables(found: Answer, facts: Mapping) -> list[list[str]]:

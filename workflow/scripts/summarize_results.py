@@ -22,6 +22,7 @@ from bimix.judge.facts import (
     data_facts,
     entropy_facts,
     law_facts,
+    names_of,
     optimum_facts,
     shown_optimum,
     verdict_facts,
@@ -42,14 +43,13 @@ from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import beside
 from bimix.results.explore import page as explore_page
-from bimix.results.headline import model_name, with_name, words
+from bimix.results.headline import model_name, optimum_line
 from bimix.results.layout import WIDTH, paragraph
-from bimix.results.summary import Summary, bound, predicted
+from bimix.results.summary import Summary, bound
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
-from bimix.transfer.run import size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 
@@ -164,25 +164,9 @@ class Results:
         options, law, shares = self.options, self.laws[self.own], self.evidence.shares
         name = facts["take"] if facts["take"] in shares and facts["take"] != options.reference else self.own
         epochs = epochs_of(shares[name], self.tokens, self.run_tokens.get(self.own))
-        return [
-            f"The mixture: {with_name(facts, name)}",
-            "",
-            *sections.proportions(
-                words(facts, options.reference),
-                shares[options.reference],
-                words(facts, name),
-                shares[name],
-                law["proportions_seen"],
-                DOMAINS,
-                epochs,
-            ),
-            *sections.epoch_bound(epochs, options.max_epochs),
-            *self.beyond(law),
-        ]
-
-    def beyond(self, law: dict) -> list[str]:
-        """Warnings where a law of one size is read at a step that no run has reached."""
-        return [] if size_read(law) else sections.beyond(self.options.step, law["steps"])
+        pair = (options.reference, shares[options.reference]), (name, shares[name])
+        lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs, DOMAINS)
+        return lines + sections.beyond(options.step, law)
 
     def details(self) -> list[str]:
         """The details: each law's optimum, its predictions and warnings, and where the figures are."""
@@ -198,23 +182,28 @@ class Results:
         files = dict(zip(self.laws, options.coefficients, strict=True))
         for name, law in self.laws.items():
             lines += ["", f"Mixture optimised with the law {law['law']}, for step {options.step:,} of {read_at}"]
-            lines += [*self.beyond(law), *self.optimum_lines(name, law)]
+            lines += [*sections.beyond(options.step, law), *self.optimum_lines(name, law)]
             lines += ["", *sections.fitted_to(law, fitted, str(files[name]))]
         made = [f"  {path}" for path in (*options.tables, *options.figures)]
         return [*lines, "", "Tables and figures", *made, "", *sections.origin(code(FITTING))]
 
     def optimum_lines(self, name: str, law: dict) -> list[str]:
         """The mixture that a law calls best next to the reference, and the gain with its interval."""
-        of, options = self.evidence, self.options
-        weights = weighed(law, of.target.criterion.weights)
-        text = f"Weights of the losses that it was optimised for: {weights}; any other weighs 0."
-        lines = ["", *paragraph(text, "  ", "  ")] if weights else []
-        pair = (options.reference, of.shares[options.reference], name, self.optima[name], law["proportions_seen"])
-        lines += ["", *sections.proportions(*pair)]
-        for promise in self.promises:
-            if promise.mixture == name:
-                optimum = optimum_facts(name, promise, of.target, of.model, of.verdict)
-                lines += ["", *paragraph(predicted(verdict_facts(of), promise, optimum), "  ", "  ")]
+        of, reference = self.evidence, self.options.reference
+        pair = (reference, of.shares[reference], name, self.optima[name], law["proportions_seen"])
+        lines = ["", *sections.proportions(*pair)]
+        for promise in (one for one in self.promises if one.mixture == name):
+            span = (
+                "" if promise.low is None else f" ({promise.low:.4f} to {promise.high:.4f}, {100 * promise.level:g} %)"
+            )
+            text = f"Predicted by {promise.law} for {model_name(promise.model)} at step {promise.step:,}: "
+            optimum = optimum_facts(name, promise, of.target, of.model, of.verdict)
+            lines += [
+                "",
+                *paragraph(
+                    f"{text}{promise.value:.4f}{span}; {optimum_line({'names': names_of(of)}, optimum)}", "  ", "  "
+                ),
+            ]
         return lines
 
 

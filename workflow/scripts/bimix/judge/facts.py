@@ -85,7 +85,7 @@ def verdict_facts(of: Evidence) -> dict:
     """What to take, with what it ties, how sure that is, its risks, what to run next, and what was no
     candidate and why. `measured` are the runs that decided, else those compared, the best first.
     """
-    verdict, judged, shown = of.verdict, of.verdict.measured, of.shown
+    verdict, judged, shown, changed = of.verdict, of.verdict.measured, of.shown, changes(of)
     tied, left_out = [verdict.rival] if verdict.outcome == "ties" else [], dict(of.refused)
     if judged is not None:
         tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
@@ -104,8 +104,8 @@ def verdict_facts(of: Evidence) -> dict:
         "ties": tied,
         "gain": asdict(verdict.gain) if verdict.gain else None,
         "measured": None if shown is None else measured_facts(shown, of.model_of(shown), verdict.best),
-        "changes": changes(of),
-        "risk": risk_facts(verdict, judged, of.epochs),
+        "changes": changed,
+        "risk": risk_facts(of, changed),
         "next": next_runs(of),
         "left_out": left_out,
         "law": of.law,
@@ -247,19 +247,17 @@ def optimum_facts(
     return {"mixture": mixture, "predicted": predicted, "measured": measured}
 
 
-def risk_facts(verdict: Verdict, judged: Comparison | None, epochs: Mapping[str, float]) -> dict:
-    """What may be wrong with the mixture to take: losses above the reference's, by how many percent, and
-    the text that is read more than once.
+def risk_facts(of: Evidence, changed: Mapping | None) -> dict:
+    """What may be wrong with the mixture to take: losses above the reference's, by how many percent, of the
+    losses that `changed`, and the text that is read more than once.
     """
-    above, losses = {}, 0
-    if verdict.tested and judged is not None and verdict.best != judged.criterion.reference:
-        ends, names = column_levels(judged.runs), judged.mixtures
-        rises = np.expm1(ends[names.index(verdict.best)] - ends[names.index(judged.criterion.reference)])
-        pairs = [pair for pair in zip(rises.tolist(), judged.runs.columns, strict=True) if not pair[1].metric]
-        pairs.sort(key=lambda pair: -pair[0])
-        losses, above = len(pairs), {column.name: 100 * by for by, column in pairs if by > HELD}
-    repeated = {name: often for name, often in epochs.items() if often > 1}
-    return {"tested": verdict.tested, "losses": losses, "above_percent": above, "epochs": repeated}
+    rises: dict[str, float] = {}
+    if of.judged is not None and changed and changed["over"] == of.judged.criterion.reference:
+        losses = [column.name for column in of.judged.runs.columns if not column.metric]
+        rises = {name: changed["measured"][name] for name in losses if name in changed["measured"]}
+    above = {name: rises[name] for name in sorted(rises, key=rises.get, reverse=True) if rises[name] > 100 * HELD}
+    repeated = {name: often for name, often in of.epochs.items() if often > 1}
+    return {"tested": of.verdict.tested, "losses": len(rises), "above_percent": above, "epochs": repeated}
 
 
 def changes(of: Evidence) -> dict | None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from bimix.judge.noise import MOST_SEEDS
 from bimix.judge.verdict import FEW_RUNS, OBSERVED, SHRUNK
 
 EVEN = 5e-4  # shares that differ by less are equal in words
@@ -306,7 +305,4 @@ def behind_lines(facts: Mapping, remarks: Sequence[tuple[str, str]]) -> list[tup
     for why in dict.fromkeys(facts["left_out"].values()):
         names = [name for name, other in facts["left_out"].items() if other == why]
         lines.append(("Left out", f"{', '.join(names)}: {why}"))
-    if facts["outcome"] in ("ties", "lower") and facts["next"][0]["do"] != "seeds" and facts["tested"]:
-        pair = f"{words(facts, facts['take'])} and {words(facts, facts['rival'])}"
-        lines.append(("Then", f"no further seeds: more than {MOST_SEEDS} of each would be needed to separate {pair}."))
     return lines + [("Then", next_line(facts, step)) for step in facts["next"][1:]]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from bimix.mixtures.mixture import farthest
-from bimix.results.headline import at, words
+from bimix.results.headline import at, with_name, words
 from bimix.results.layout import cut, labels, paragraph, table
 from bimix.transfer.run import far_apart, size_read
 
@@ -78,10 +78,26 @@ def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
     return paragraph(f"max_epochs {most:g} {said}.", "  ", "  ")
 
 
-def beyond(step: int, measured: list[int]) -> list[str]:
-    """A remark on a step that no run reached, or before the first measured one."""
-    first, last = min(measured), max(measured)
-    if first <= step <= last:
+def mixture(
+    facts: Mapping,
+    law: dict,
+    before: tuple[str, Mapping[str, float]],
+    after: tuple[str, Mapping[str, float]],
+    epochs: Mapping[str, float],
+    most: float | None,
+    rows: int | None = None,
+) -> list[str]:
+    """The table of a mixture next to the reference, both a name and shares, and whether `most` epochs bind."""
+    names = words(facts, before[0]), dict(before[1]), words(facts, after[0]), dict(after[1])
+    lines = [f"The mixture: {with_name(facts, after[0])}", ""]
+    lines += proportions(*names, law["proportions_seen"], rows, epochs)
+    return lines + epoch_bound(epochs, most)
+
+
+def beyond(step: int, law: dict) -> list[str]:
+    """A remark on a step that no run reached, or before the first measured one; a law over sizes has no steps."""
+    first, last = min(law["steps"]), max(law["steps"])
+    if size_read(law) or first <= step <= last:
         return []
     far = f"{step / last:.3g} times the last step" if step > last else "before the first step"
     text = f"Step {step:,} is {far} at which losses were measured, {last if step > last else first:,}:"

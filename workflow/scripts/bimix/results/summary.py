@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from bimix.judge.verdict import Promise
 from bimix.optimum.objective import Objective
 from bimix.optimum.report import promised
 from bimix.results import sections
-from bimix.results.headline import behind_lines, five_lines, model_name, optimum_line, title
+from bimix.results.headline import behind_lines, five_lines, title
 from bimix.results.layout import WIDTH, labelled
 from bimix.results.pages import as_list, as_text, page
 
@@ -49,11 +48,3 @@ def bound(objective: Objective, law: dict, model: str) -> str:
         return ""
     held = objective.limits(law, law["loss_domains"]) - 1
     return promised(objective.margin, objective.effect_growth, held, model) + "."
-
-
-def predicted(facts: Mapping, promise: Promise, optimum: Mapping) -> str:
-    """A law's prediction of its optimum, and the gain."""
-    text = f"Predicted by {promise.law} for {model_name(promise.model)} at step {promise.step:,}: {promise.value:.4f}"
-    if promise.low is not None:
-        text += f" ({promise.low:.4f} to {promise.high:.4f}, {100 * promise.level:g} %)"
-    return f"{text}; {optimum_line(facts, optimum)}"
