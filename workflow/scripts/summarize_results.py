@@ -154,10 +154,14 @@ class Results:
     def pages(self) -> list[str]:
         """What to open."""
         options = self.options
-        explore = [f"{options.explore} (move the shares, see each loss)"] if options.explore else []
-        report = f"figures: `snakemake --report results/{options.dataset}/report.html`"
+        found = [f"{options.explore} (move the shares, see each loss)"] if options.explore else []
         mixture = options.reference_mixture.with_name(f"{self.evidence.verdict.best}.json")
-        return [*explore, *([str(mixture)] if mixture.exists() else []), f"details: {options.details}", report]
+        found += [str(mixture)] if mixture.exists() else []
+        return [
+            *found,
+            f"details: {options.details}",
+            f"figures: `snakemake --report results/{options.dataset}/report.html`",
+        ]
 
     def mixture(self, facts: Mapping) -> list[str]:
         """The mixture to take next to the reference; where it is that, or has stages, the law's optimum."""

@@ -230,7 +230,7 @@ def key(figure: Figure, entries: list[Line2D], note: str = "") -> None:
     if len(entries) > MOST:
         entries = [*entries[:MOST], swatch(f"and {len(entries) - MOST} more", "white")]
     widest = 0.42 + LETTER * max(len(entry.get_label()) for entry in entries)
-    columns = min(len(entries), max(1, int(WIDTH / widest)))
+    columns = max(1, int(WIDTH / widest))
     columns = math.ceil(len(entries) / math.ceil(len(entries) / columns))  # rows of about as many
     style = {"title_fontsize": LARGE, "handletextpad": 0.4, "columnspacing": 1.2, "handlelength": 2.2}
     figure.legend(handles=entries, title=said, loc="outside upper center", ncols=columns, **style)

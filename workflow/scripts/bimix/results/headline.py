@@ -294,7 +294,7 @@ def behind_lines(facts: Mapping, remarks: Sequence[tuple[str, str]]) -> list[tup
     lines = [("Law", law_line(facts["law"]))] if facts["law"] else []
     lines += [("Entropies", entropies_line(facts, facts["entropies"]))] if facts["entropies"] else []
     lines += [("Optimum", optimum_line(facts, facts["optimum"]))] if facts["optimum"] else []
-    lines += [("Why", f"{facts['why']}.")]
+    lines.append(("Why", f"{facts['why']}."))
     if facts["measured"] and facts["measured"]["noise_percent"] is not None:
         noise = facts["measured"]
         lines.append(("Noise", f"of a run {noise['noise_percent']:.2f} % ({noise['noise_from']})."))
