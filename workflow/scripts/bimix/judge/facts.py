@@ -75,10 +75,10 @@ class Evidence:
         """The runs that a reader sees: those behind the verdict, else those of the model compared."""
         return self.judged or self.target or self.verdict.measured
 
-    def model_of(self, runs: Comparison) -> str:
-        """The model that runs are of."""
+    @property
+    def shown_model(self) -> str:
         promise = self.verdict.promise
-        return self.model if runs is self.target or promise is None else promise.model
+        return self.model if self.shown is self.target or promise is None else promise.model
 
 
 def verdict_facts(of: Evidence) -> dict:
@@ -103,7 +103,7 @@ def verdict_facts(of: Evidence) -> dict:
         "rival": verdict.rival,
         "ties": tied,
         "gain": asdict(verdict.gain) if verdict.gain else None,
-        "measured": None if shown is None else measured_facts(shown, of.model_of(shown), verdict.best),
+        "measured": None if shown is None else measured_facts(shown, of.shown_model, verdict.best),
         "changes": changed,
         "risk": risk_facts(of, changed),
         "next": next_runs(of),
@@ -285,7 +285,7 @@ def changes(of: Evidence) -> dict | None:
     return {
         "over": other,
         "shares": dict(of.shares[other]),
-        "model": None if shown is None else of.model_of(shown),
+        "model": of.shown_model,
         "step": step,
         "measured": {name: percent(by) for name, by in measured.items() if np.isfinite(by)},
         "law": None if of.sought is None else of.sought.fitted["law"],

@@ -24,7 +24,6 @@ from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import Sought
 from bimix.results.headline import behind_lines, five_lines, with_name
-from bimix.results.pages import unbroken
 from bimix.results.summary import Summary
 from bimix.transfer.unseen import SEEN, basis, unseen
 
@@ -132,10 +131,10 @@ def page(
 def beside(summary: Summary) -> dict[str, object]:
     """Title, first mixture and texts of the page next to a verdict: of the mixture to take."""
     facts = summary.facts
-    lines = [*five_lines(facts, summary.pages), *behind_lines(facts, summary.remarks)]
-    said = [(label, unbroken(text).replace("`", "")) for label, text in lines]
+    said = [*five_lines(facts, summary.pages), *behind_lines(facts, summary.remarks)]
     title = f"{facts['dataset']}: the mixture to take, and others to try"
     labels = {name: with_name(facts, name) for name in facts["roles"]}
+    said = [(label, text.replace("`", "")) for label, text in said]
     return {"title": title, "start": facts["take"], "said": said, "labels": labels}
 
 

@@ -3,7 +3,7 @@
 import base64
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import polars as pl
@@ -36,15 +36,11 @@ def page(title: str, parts: list[str]) -> str:
     return head + f"\n<style>{STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
 
 
-def as_list(entries: Iterable[tuple[str, str]]) -> str:
+def as_list(entries: Sequence[tuple[str, str]]) -> str:
     """Labels with their texts, in which a number keeps its % and `code` is marked."""
-    texts = [(escape(label), CODE.sub(r"<code>\1</code>", escape(unbroken(text)))) for label, text in entries]
-    return "\n".join(["<dl>", *(f"<dt>{label}</dt><dd>{text}</dd>" for label, text in texts), "</dl>"])
-
-
-def unbroken(text: str) -> str:
-    """The text with no line break between a number and its %."""
-    return text.replace(" %", NO_BREAK + "%")
+    texts = [CODE.sub(r"<code>\1</code>", escape(text.replace(" %", NO_BREAK + "%"))) for _, text in entries]
+    pairs = zip(entries, texts, strict=True)
+    return "\n".join(["<dl>", *(f"<dt>{escape(label)}</dt><dd>{text}</dd>" for (label, _), text in pairs), "</dl>"])
 
 
 def as_text(lines: Iterable[str]) -> str:
