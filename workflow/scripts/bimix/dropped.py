@@ -89,14 +89,6 @@ def dropped_keys(config: Mapping) -> Iterator[tuple[tuple[str, ...], str]]:
                 yield key, sentence
 
 
-def without(config: dict, key: Sequence[str]) -> dict:
-    """A config without one of its keys; other blocks are shared with it."""
-    first, *rest = key
-    if rest:
-        return config | {first: without(config[first], rest)}
-    return {name: value for name, value in config.items() if name != first}
-
-
 def dropped_words(words: Sequence[str]) -> str:
     """The sentence of the first flag of a command line that FLAGS has; else none."""
     for number, word in enumerate(words):

@@ -3,7 +3,6 @@ what no model can say: names that stand elsewhere, keys that contradict each oth
 together, files.
 """
 
-import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bimix.blocks import Block, Faults, Key, refusals
-from bimix.dropped import dropped_keys, without
+from bimix.dropped import dropped_keys
 from bimix.laws.table import is_optimum
 from bimix.mixtures.names import BEST, REWEIGHTING, lack
 from bimix.names import unknown
@@ -71,9 +70,9 @@ def check(
     are found from `code`.
     """
     dropped = dict(dropped_keys(config))
-    _, faults = typed(functools.reduce(without, dropped, config))
-    # a block that has lost its dropped keys may lack others: that is no fault of its own
-    faults = [fault for fault in faults if not any(key[: len(fault.key)] == fault.key for key in dropped)]
+    _, faults = typed(config)
+    # what stands at, in or around a dropped key is no second fault
+    faults = [fault for fault in faults if not any(_on_one_path(fault.key, key) for key in dropped)]
     faults += [Fault(key, sentence) for key, sentence in dropped.items()]
     if faults:
         return config, {}, faults
@@ -86,6 +85,10 @@ def check(
         scope = Scope(model, name, code, name in wanted, plans_only and name not in choices)
         faults += [_fault(("datasets", name), *found) for found in _of_dataset(scope)]
     return filled, choices, faults
+
+
+def _on_one_path(key: Key, other: Key) -> bool:
+    return all(part == beside for part, beside in zip(key, other, strict=False))
 
 
 def typed(config: dict) -> tuple[Config | None, list[Fault]]:

@@ -14,7 +14,7 @@ from bimix.mixtures.names import BEST, GROUP, group_of, search_names, search_run
 from bimix.names import named
 from bimix.settings.models import SUM_TOLERANCE
 from bimix.settings.scope import Scope
-from bimix.settings.text import file_fault, unmeasured
+from bimix.settings.text import file_fault
 from bimix.training.recipe import evaluations, first_updates
 
 SHARES = 1e-6  # by which shares of stages may miss 1
@@ -34,7 +34,8 @@ def check_swarm(scope: Scope) -> Faults:
     if recipe is None:
         return
     if swarm.step not in evaluations(recipe):
-        yield "swarm/step", unmeasured("losses of the swarm", recipe, swarm.step)
+        when = f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"
+        yield "swarm/step", f"the losses of the swarm are measured {when}, not at {swarm.step:,}."
     plain = scope.recipe(swarm.model)
     differs = named(sorted(key for key in recipe if recipe[key] != plain.get(key)))
     fitted = (("search", "start"), ("groups", scope.block.optimum.group))

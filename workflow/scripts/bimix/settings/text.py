@@ -214,9 +214,3 @@ def check_schedules(scope: Scope) -> Faults:
         elif key[0] == "training" and len(evaluations(recipe)) == 1:
             sentence = f"with evaluate_every {recipe['evaluate_every']:,} and {recipe['steps']:,} steps the losses are"
             yield key, f"{sentence} measured once, at the end; a law over steps needs several.", True
-
-
-def unmeasured(what: str, recipe: dict, step: int) -> str:
-    """That nothing is measured at a step of a training, and when it is."""
-    when = f"every {recipe['evaluate_every']} steps and after the last, {recipe['steps']}"
-    return f"the {what} are measured {when}, not at {step:,}."
