@@ -1,6 +1,7 @@
 """What five runs buy: the registered questions on made runs whose answers are known, and the kept tables."""
 
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,8 @@ import answer_five  # noqa: E402
 import decide_larger  # noqa: E402
 from answered import filled  # noqa: E402
 from registered import Trainings  # noqa: E402
+
+from bimix.results import figures  # noqa: E402
 
 KEPT = answer_five.read_proof(FOLDER)
 LEADS = np.array([-0.03, -0.02, -0.035, -0.025, -0.01, -0.015, -0.02, -0.03])  # of transfer5 over the rule, by triple
@@ -92,7 +95,11 @@ def test_the_larger_model_is_answered_by_the_registered_rule() -> None:
 
 def test_the_figure_is_drawn_of_what_is_measured(tmp_path) -> None:
     answer_five.draw(made(), tmp_path / "five.svg")
-    assert "<svg" in (tmp_path / "five.svg").read_text()
+    svg = (tmp_path / "five.svg").read_text()
+    assert 'width="396pt"' in svg
+    letters = [float(size) for size in re.findall(r"font(?:-size)?: (?:[a-z0-9]+ )*([0-9.]+)px", svg)]
+    assert letters and min(letters) >= figures.SMALL
+    assert "figures/five_runs.svg" in answer_five.parts_of(made(), answer_five.answers(made()))["five_prices"]
 
 
 def test_the_page_is_made_of_the_kept_tables() -> None:

@@ -326,11 +326,12 @@ def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
 
 
 def parts_of(proof: Proof, tables: dict[str, pl.DataFrame]) -> dict[str, str]:
-    """{mark: what stands there} of the page."""
+    """{mark: what stands there} of the page; the figure stands below the prices once the primary is answered."""
+    figure = "\n![The difference from the rule, a mark a triple](figures/five_runs.svg)\n"
     return {
         "five_answer": "\n".join(wrapped(one) for one in sentences(proof, tables)) + "\n",
         "five_questions": view_questions(pl.concat([tables["questions"], tables["larger"]], how="diagonal")),
-        "five_prices": view_prices(tables["prices"]),
+        "five_prices": view_prices(tables["prices"]) + (figure if tables["questions"]["value"][0] is not None else ""),
         "five_ablation": view_ablation(tables["ablation"]),
     }
 
