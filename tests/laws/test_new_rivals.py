@@ -94,7 +94,7 @@ def test_olmix_reads_no_domain_more_than_four_times_unless_another_number_is_set
     _, upper = run_bounds(fitted, STEP, tokens=tokens, max_epochs=2.0)
     assert upper[0] == pytest.approx(0.1)
     _, upper = run_bounds(fitted | {"law": "exponential"}, STEP, tokens=tokens)
-    assert upper.tolist() == [1.0, 1.0, 1.0]
+    assert upper.tolist() == pytest.approx([0.3, 1.0, 1.0])  # any law in so short a run
     # lifted by inf, and named where they leave no mixture
     tokens = {"code": 5_000.0, "law": 5_000.0, "web": 9_000.0}  # 100 steps of 1,000 tokens read them 5.3 times
     with pytest.raises(InputError, match=r"sum to 0.76 \(with max_epochs 4, the law olmix's own, .*--max-epochs inf"):

@@ -34,7 +34,10 @@ def test_a_run_trains_on_what_is_given_or_on_its_steps_of_the_fitted_runs() -> N
     assert asked_tokens(sized, None, 40, None) == 9e6
     assert asked_tokens(sized, 7e9, 40, None) == asked_tokens(sized, 7e9, 40, 1e8) == 7e9
     assert asked_tokens(sized, None, 40, 1e8) is None  # another size: its tokens were not said
-    assert asked_tokens({"tokens_per_step": 500.0}, None, 40, None) == 20_000
+    one_size = {"law": "transfer", "tokens_per_step": 500.0, "coefficients": {"web": {}}}
+    assert asked_tokens(one_size, None, 40, None) == 20_000
+    one_size["coefficients"]["web"] = {"run": {"parameters": 1e9, "tokens": 7e9}}  # set to a larger model's run
+    assert asked_tokens(one_size, None, 40, None) == 7e9
 
 
 def fitted(tokens_per_step: float | None = 50.0, **alphas: float) -> dict:
@@ -62,6 +65,19 @@ def test_epochs_are_of_the_tokens_that_so_many_steps_train_on_or_refused() -> No
     refused("--max-epochs needs --tokens", run_bounds, fitted(), 40, max_epochs=2)
     with pytest.raises(InputError, match=r"needs --run-tokens.*a run of 40 steps"):
         run_bounds(fitted(None), 40, max_epochs=2, tokens={"a": 300, "b": 5000})
+
+
+def test_by_default_epochs_are_limited_by_the_length_of_the_run() -> None:
+    for run_tokens, most in ((1e7, 6), (1e10, 6), (10**10.5, 11), (1e11, 16), (1e13, 16)):
+        tokens = {"a": run_tokens / 100, "b": run_tokens}
+        assert run_bounds(fitted(), 40, tokens=tokens, run_tokens=run_tokens)[1] == pytest.approx([most / 100, 1])
+        high = run_bounds(fitted(), 40, lower={"a": 0.5}, tokens=tokens, run_tokens=run_tokens)[1]
+        assert high.tolist() == [0.5, 1]
+    # a run of 2,000 reads all text 10 times, and each domain 20 times at most
+    tokens = {"a": 20, "b": 180}
+    assert run_bounds(fitted(), 40, tokens=tokens)[1] == pytest.approx([0.2, 1])
+    assert run_bounds(fitted(), 40, upper={"b": 0.3}, tokens=tokens)[1] == pytest.approx([0.8, 0.3])
+    assert run_bounds(fitted(), 40, tokens=tokens, max_epochs=float("inf"))[1].tolist() == [1, 1]
 
 
 def test_domains_that_did_not_answer_keep_their_floor_and_bounds_may_meet() -> None:

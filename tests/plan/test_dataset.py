@@ -145,9 +145,20 @@ def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_
     assert joined_models(SIZES) == ["proxy+small"]
     assert inputs.asked_size(sized, "proxy+small") == ["results/own/sizes/large.json"]
     assert inputs.asked_size(sized, "proxy") == inputs.asked_size(other, "proxy") == []
+    assert inputs.asked_model(sized) == "large"
     assert sized.fit("transfer") == Fit("proxy+small", "transfer", "some", 80)
     assert inputs.epoch_run_tokens(sized, "transfer") == sized.run_tokens("large") == 80 * 16 * 32
     assert inputs.pool_share(sized, "some") == 1.0
+
+
+def test_the_optimum_of_one_model_is_for_a_larger_one_that_is_named(sized) -> None:
+    optimum = sized.block["optimum"] = {"model": "proxy", "for": "large", "group": "some", "step": 100}
+    assert inputs.asked_size(sized, "proxy") == ["results/own/sizes/large.json"]
+    assert inputs.asked_size(sized, "proxy", "bimix") == inputs.asked_size(sized, "large") == []
+    assert inputs.epoch_run_tokens(sized, "transfer") == sized.run_tokens("large")
+    assert inputs.asked_model(sized) == "none"  # losses are predicted of the proxy
+    optimum["for"] = "proxy"
+    assert inputs.asked_size(sized, "proxy") == []
 
 
 def test_laws_of_one_size_are_left_out_or_refused(sized: Dataset) -> None:

@@ -21,6 +21,7 @@ from bimix.judge.measured import Criterion, measured
 from bimix.judge.noise import Known
 from bimix.judge.verdict import OBSERVED, Gain, Promise, Verdict, decide
 from bimix.mixtures.names import EQUAL, SEARCHED, TOKEN_SHARES
+from bimix.results import sections
 from bimix.results.summary import Summary
 
 STEPS = np.array([100, 200, 400])
@@ -122,6 +123,15 @@ def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain() -> N
     assert "+10.00 % (-2.50 to +22.50, 90 %)" in said["Optimum"] and "+8.50 %" in said["Optimum"]
     assert facts["next"][0] == {"do": "train", "model": None, "mixtures": ["bimix"], "runs": 1}
     assert facts["risk"] == {"tested": False, "losses": 0, "above_percent": {}, "epochs": {}}
+    # the rule by hand that ends lowest measures what readings cost a larger model
+    proxies = runs(baseline=[4.0], wanted_4=[3.9], wanted_8=[3.8])
+    by_harm = {c: {"web": {"proportion": 0.1, "epochs": often}} for c, often in (("0", 7.5), ("0.03", 4.0))}
+    facts, said = told(proxies, [PROMISE], proxies, model="proxy", by_harm=by_harm)
+    assert facts["next"][0] == {"do": "harm", "model": "proxy", "mixtures": ["wanted_8"], "runs": 1}
+    assert "web: 0.1000, 7.5 epochs at c 0; 0.1000, 4 epochs at c 0.03" in "\n".join(sections.by_harm(facts))
+    # where a larger model was trained it has been measured
+    facts, _ = told(proxies, [PROMISE], proxies, model="target", by_harm=by_harm)
+    assert "harm" not in [step["do"] for step in facts["next"]]
 
 
 def test_a_difference_has_one_interval_that_of_the_verdict() -> None:

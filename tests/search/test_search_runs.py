@@ -108,10 +108,14 @@ def test_a_search_next_to_a_swarm(tmp_path: Path) -> None:
     """One starts from the other's mixtures, and both read the same run."""
     config = mini_config(6, 2, slim={}, large={})
     config["datasets"]["mini"]["swarm"] = {"model": "slim", "runs": 6, "seed": 0, "step": 6}
-    results = searched(tmp_path, config, 1, ("swarm_0001",), model="slim")
+    results = searched(tmp_path, config, 1, ("swarm_0001",), model="slim", **{"for": "large"})
     assert "swarm_0001" in check(results, "slim", 1)["mixture"].to_list()
-    assert not (results / "runs/slim/swarm_0002").exists()
-    built(tmp_path, "results/mini/mixtures/transfer_swarm.json")
+    assert not (results / "runs/slim/swarm_0002").exists() and not (results / "runs/large").exists()
+    built(tmp_path, "results/mini/mixtures/transfer_swarm.json", "results/mini/mixtures/transfer.json")
+    (law,) = results.glob("laws/slim/transfer/search/coefficients.json")
+    run = next(iter(json.loads(law.read_text())["coefficients"].values()))["run"]
+    large = json.loads((results / "sizes/large.json").read_text())
+    assert (run["parameters"], run["tokens"]) == (large["parameters"], large["tokens"])
     alone, of_swarm = (pl.read_parquet(results / f"losses/slim/{name}.parquet") for name in ("search", "swarm"))
     ends = [one.filter(pl.col("mixture") == "swarm_0001", pl.col("step") == 6) for one in (alone, of_swarm)]
     assert ends[0].sort("domain")["loss"].to_list() == ends[1].sort("domain")["loss"].to_list()

@@ -58,7 +58,7 @@ def test_six_lines_are_a_whole_config() -> None:
     block = filled()
     assert block["domains"] == ["code", "web"]
     assert block["compare"]["mixtures"] == ["baseline", "uniform", "ce", "bimix", "transfer", "found"]
-    assert block["optimum"]["max_epochs"] == 16
+    assert "max_epochs" not in block["optimum"]  # by the length of the run
     start = ["baseline", "se", "je", "ce", "vne", "uniform"]
     assert block["search"] == {"start": start, "rounds": 4, "of": 1, "law": "transfer", "least": 0.1}
     assert block["optimum"]["group"] == "search"

@@ -173,14 +173,14 @@ def test_the_optimum_turns_a_scarce_domain_down_and_max_epochs_stays_a_cap(tmp_p
     shares = {}
     for name, more in (
         ("plenty", []),
-        ("scarce", ["--tokens", str(tmp_path / "pools.csv")]),
+        ("scarce", ["--tokens", str(tmp_path / "pools.csv"), "--max-epochs", "inf"]),
         ("capped", ["--tokens", str(tmp_path / "pools.csv"), "--max-epochs", "2"]),
     ):
         optimize_mixture.main(["--coefficients", law, "--run-tokens", "4e9", *more, "--out", str(out)])
         shares[name] = json.loads(out.read_text(encoding="utf-8"))["a"]
     assert shares["scarce"] < 0.7 * shares["plenty"] and shares["scarce"] > 2 * 2e7 / 4e9
     assert shares["capped"] == pytest.approx(2 * 2e7 / 4e9)
-    some = ["--tokens", '{"a": 2e7}']
+    some = ["--tokens", '{"a": 2e7}', "--max-epochs", "inf"]
     optimize_mixture.main(["--coefficients", law, "--run-tokens", "4e9", *some, "--out", str(out)])
     assert json.loads(out.read_text(encoding="utf-8"))["a"] == pytest.approx(shares["scarce"], abs=1e-6)
     said = capsys.readouterr()

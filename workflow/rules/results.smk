@@ -36,7 +36,7 @@ rule summarize_results:
         "../../envs/analysis.yaml"
     params:
         fitted_model=setting("optimum/model"),
-        asked_model=setting("optimum/for", default="none"),
+        asked_model=planned(inputs.asked_model),
         compared_model=setting("compare/model"),
         step=setting("optimum/step"),
         weights=bound("weights"),

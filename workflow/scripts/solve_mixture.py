@@ -24,7 +24,7 @@ from bimix.observations.flags import add_lower, add_priors
 from bimix.observations.observations import Observations
 from bimix.optimum.flags import add_flags
 from bimix.optimum.objective import weighed
-from bimix.optimum.report import epochs_of, epochs_sentence, further_epochs
+from bimix.optimum.report import by_harm, epochs_of, epochs_sentence, further_epochs
 from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import DRAWN, beside
@@ -97,6 +97,7 @@ def answered(options: argparse.Namespace, found: Answer, observed: Observations)
             law=law_facts(law, OBSERVED, promise),
             optimum=optimum_facts(shown, promise, found.runs, OBSERVED, verdict),
             sought=found.fits[shown].sought,
+            by_harm=by_harm(one.sought for one in found.fits.values()),
             refused=found.refused,
         )
     )
@@ -118,7 +119,7 @@ def mixture_table(options: argparse.Namespace, found: Answer, facts: Mapping) ->
     law, reference, best = found.law, found.criterion.reference, facts["take"]
     epochs = epochs_of(facts["shares"], found.sought.pools, found.sought.run_tokens)
     pair = (reference, found.shares[reference]), (best, facts["shares"])
-    lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs)
+    lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs, found.sought.run_tokens)
     return lines + sections.beyond(options.step, law)
 
 

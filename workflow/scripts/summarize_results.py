@@ -38,7 +38,7 @@ from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, r
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.objective import weighed
 from bimix.optimum.optimum import Sought
-from bimix.optimum.report import epochs_of
+from bimix.optimum.report import by_harm, epochs_of
 from bimix.outputs import write_json, write_text
 from bimix.results import sections
 from bimix.results.explore import beside
@@ -50,6 +50,7 @@ from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
+from bimix.transfer.run import repeats, size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 
@@ -169,7 +170,7 @@ class Results:
         name = facts["take"] if facts["take"] in shares and facts["take"] != options.reference else self.own
         epochs = epochs_of(shares[name], self.tokens, self.run_tokens.get(self.own))
         pair = (options.reference, shares[options.reference]), (name, shares[name])
-        lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs, DOMAINS)
+        lines = sections.mixture(facts, law, *pair, epochs, options.max_epochs, self.run_tokens.get(self.own), DOMAINS)
         return lines + sections.beyond(options.step, law)
 
     def details(self) -> list[str]:
@@ -299,6 +300,7 @@ def read(options: argparse.Namespace) -> Results:
             entropies=entropies,
             optimum=optimum_facts(shown, promised, target, options.compared_model, found),
             sought=Sought.of(asked(options), laws[shown], options.step),
+            by_harm=by_harm(Sought.of(asked(options), one, options.step) for one in laws.values() if repeats(one)),
         ),
         laws=laws,
         optima=optima,

@@ -16,7 +16,7 @@ from bimix.judge.noise import seeds_to_add
 from bimix.judge.verdict import OBSERVED, Promise, Verdict
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
-from bimix.mixtures.names import FOUND
+from bimix.mixtures.names import FOUND, wanted_rule
 from bimix.optimum.objective import average
 from bimix.optimum.optimum import Sought
 from bimix.training.provenance import code
@@ -46,7 +46,8 @@ class Evidence:
     compared, `model`; `shares` of all mixtures; `roles`: mixtures that are token or equal shares;
     `laws`: the law of each optimum; `searched`: mixtures of searches; `epochs` that the run reads of
     each domain of the mixture to take, as far as known; `law`, `entropies`, `optimum`: the paper's
-    chain, and `sought`: that law at the run of its optimum; `refused`: laws that were not fitted, and why.
+    chain, and `sought`: that law at the run of its optimum; `by_harm`: an optimum by c of a larger model,
+    where no run measures it (`optimum.report`); `refused`: laws that were not fitted, and why.
     """
 
     dataset: str
@@ -63,6 +64,7 @@ class Evidence:
     entropies: Mapping | None = None
     optimum: Mapping | None = None
     sought: Sought | None = None
+    by_harm: Mapping = field(default_factory=dict)
     refused: Sequence[tuple[str, str]] = ()
 
     @property
@@ -111,6 +113,7 @@ def verdict_facts(of: Evidence) -> dict:
         "law": of.law,
         "entropies": of.entropies,
         "optimum": of.optimum,
+        "by_harm": dict(of.by_harm),
         "roles": dict(of.roles),
         "names": names_of(of),
     }
@@ -294,13 +297,18 @@ def changes(of: Evidence) -> dict | None:
 
 
 def next_runs(of: Evidence) -> list[dict]:
-    """What to run next, the most useful first: {do, model, mixtures, seeds, runs}, `do` one of seeds (of
-    a tie), train (what was only predicted), equal (shares that nobody ran) and larger (a model);
+    """What to run next, the most useful first: {do, model, mixtures, seeds, runs}, `do` one of harm (by
+    text that is read again at a larger model: the best rule by hand), seeds (of a tie), train (what was
+    only predicted), equal (shares that nobody ran) and larger (a model);
     `model`: where the config asks for it, None for runs that are made elsewhere.
     """
     verdict, judged, target = of.verdict, of.judged, of.target
     steps, model = [], None if of.model == OBSERVED else of.model
     trained = target.mixtures if target is not None else ()
+    if of.by_harm and (verdict.promise is None or verdict.promise.model == of.model):  # else that model ran
+        ranked = of.shown.ranked() if of.shown is not None else ()
+        rules = [name for name in (*ranked, *of.shares) if wanted_rule(name)]
+        steps.append({"do": "harm", "model": model, "mixtures": [(*rules, verdict.best)[0]], "runs": 1})
     close = verdict.outcome in ("ties", "lower") and judged is not None and verdict.rival in judged.mixtures
     hopeless = close and verdict.seeds is None and judged.noise is not None
     if close and not hopeless:

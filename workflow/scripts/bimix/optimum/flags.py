@@ -34,8 +34,8 @@ FLAGS = {
     "upper": {"help": "{domain: largest proportion}, likewise"},
     "max-epochs": {
         "type": epochs_or_none,
-        "help": "no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: any number"
-        " too, or what the law itself allows (olmix: 4)",
+        "help": "no domain is repeated more often than this; needs --tokens. inf: any number; none, or without it: what the"
+        " law itself allows (olmix: 4), else 6 in a run of up to 1e10 tokens, 16 from 1e11 on",
     },
     "tokens": {
         "nargs": "?",
@@ -149,5 +149,8 @@ def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, param
     """
     if run_tokens is not None or parameters is not None:
         return run_tokens
-    run = next(iter(fitted["coefficients"].values())).get("run") or {}
-    return run_tokens_of(fitted, None, step) if run.get("parameters") is None else run["tokens"]
+    if "rows" in fitted or LAWS[fitted["law"]].reads_pools:  # what may be set to a run
+        run = next(iter(fitted["coefficients"].values())).get("run") or {}
+        if "rows" in fitted or run.get("parameters"):
+            return run["tokens"]
+    return run_tokens_of(fitted, None, step)

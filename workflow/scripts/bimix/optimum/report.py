@@ -5,7 +5,7 @@ Distances are total variations, half the sum of absolute differences: the share 
 would have to move.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -162,8 +162,16 @@ def report(
         "losses": of_losses,
         "support": None if where is None else asdict(where),
         "epochs_beyond_fitted": dict(further),
-        "by_harm": {f"{c:g}": read_again(sought, shares) for c, shares in sought.by_harm().items()},
+        "by_harm": by_harm([sought]),
     }
+
+
+def by_harm(laws: Iterable[Sought]) -> dict[str, dict | None]:
+    """`Sought.by_harm` of the first law that has it, as {c: {domain: {"proportion", "epochs"}}}."""
+    for sought in laws:
+        if found := sought.by_harm():
+            return {f"{c:g}": read_again(sought, shares) for c, shares in found.items()}
+    return {}
 
 
 def read_again(sought: Sought, shares: np.ndarray | None) -> dict[str, dict[str, float]] | None:
@@ -186,7 +194,10 @@ def harm_lines(by_harm: Mapping[str, Mapping | None]) -> list[str]:
             lines.append(f"  {domain}: {'; '.join(f'{text} at c {c}' for c, text in zip(found, own, strict=True))}")
     if not lines:
         return []
-    return ["no run of a larger model says how much it loses by text that it reads again (c); the optima by c", *lines]
+    return [
+        "no run of a larger model says how much it loses by text that it reads again (c): transfer's optima",
+        *lines,
+    ]
 
 
 def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:

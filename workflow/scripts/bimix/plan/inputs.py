@@ -7,7 +7,7 @@ from itertools import chain
 
 from bimix.corpus.files import has_wildcards
 from bimix.corpus.tasks import task_files, task_folders
-from bimix.laws.table import JOINS, LAWS, is_optimum
+from bimix.laws.table import LAWS, is_optimum
 from bimix.mixtures.names import BEST, REWEIGHTED, REWEIGHTING, has_wanted, is_of_search, round_of, wanted_rule
 from bimix.plan.dataset import Dataset, observed_rows
 
@@ -126,9 +126,24 @@ def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
     return dataset.brought("cross_entropy")
 
 
-def asked_size(dataset: Dataset, model: str) -> list[str]:
-    """The size flag of the model to optimise for, for a law over sizes; else none."""
-    return [f"{dataset.folder}/sizes/{dataset.block['optimum']['for']}.json"] if JOINS in model else []
+def asked_size(dataset: Dataset, model: str, law: str = "transfer") -> list[str]:
+    """The size of the larger model to optimise for, for a law that can be set to it; else none."""
+    optimum = dataset.block["optimum"]
+    larger = optimum.get("for", model)
+    if not LAWS[law].over_sizes or model != optimum["model"] or model == larger:
+        return []
+    return [f"{dataset.folder}/sizes/{larger}.json"]
+
+
+def searched_size(dataset: Dataset, model: str) -> list[str]:
+    """That for the law of a search."""
+    return asked_size(dataset, model, dataset.block["search"]["law"])
+
+
+def asked_model(dataset: Dataset) -> str:
+    """The model whose losses the laws predict, where it is none of those fitted; else `none`."""
+    optimum = dataset.block["optimum"]
+    return optimum["for"] if "models" in optimum else "none"
 
 
 def large_runs(dataset: Dataset) -> bool:
@@ -155,8 +170,8 @@ def epoch_run_tokens(dataset: Dataset, optimised: str) -> int | str:
     follow from the fitted losses.
     """
     block, optimum = dataset.block, dataset.block["optimum"]
-    if "models" in optimum or block.get("simulate_epochs"):
-        return dataset.run_tokens(optimum["for"] if "models" in optimum else dataset.large)
+    if "for" in optimum or block.get("simulate_epochs"):
+        return dataset.run_tokens(optimum.get("for", dataset.large))
     if not dataset.from_swarm(optimised):
         return "none"
     return optimum["step"] * block["training"][optimum["model"]]["batch_rows"] * block["sequence_length"]

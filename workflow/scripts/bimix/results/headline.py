@@ -232,6 +232,10 @@ def next_line(facts: Mapping, step: Mapping) -> str:
     if step["do"] == "equal":
         how = "add `uniform` to `compare` in the config" if own else "train on them"
         return f"1 more run would show whether equal shares end as low: {how}."
+    if step["do"] == "harm":
+        text = f"1 run of {names[0]} at a larger model, next to one of the reference, would show how often that may read text"
+        how = "`compare` that model" if own else "add their losses, with a column `parameters`"
+        return f"{text}: {how}."
     how = "`compare` a larger model" if own else "Train a larger model"
     return f"{how} on it, or give a larger run's data loader these proportions."
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from bimix.mixtures.mixture import farthest
+from bimix.optimum.bounds import usual_epochs
+from bimix.optimum.report import harm_lines
 from bimix.results.headline import at, with_name, words
 from bimix.results.layout import cut, labels, paragraph, table
 from bimix.transfer.run import far_apart, size_read
@@ -66,8 +68,13 @@ def proportions(
     return lines + (["  * outside the proportions that the law was fitted on"] if outside else [])
 
 
-def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
-    """Whether the bound on epochs binds, where there is one."""
+def epoch_bound(epochs: Mapping[str, float], most: float | None, run_tokens: float | None = None) -> list[str]:
+    """Whether the bound on epochs binds; without one that of optima for a run of so many tokens, where
+    text is read again.
+    """
+    usual = ""
+    if most is None and run_tokens and max(epochs.values(), default=0.0) > 1:
+        most, usual = usual_epochs(run_tokens), f", the default of optima in a run of {run_tokens:.3g} tokens,"
     if most in (None, float("inf")) or not epochs:
         return []
     above = [name for name, one in epochs.items() if one > most * (1 + CLOSE)]
@@ -75,7 +82,12 @@ def epoch_bound(epochs: Mapping[str, float], most: float | None) -> list[str]:
     names = above or at
     shown = ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
     said = f"is exceeded in this run for {shown}" if above else f"binds for {shown}" if at else "does not bind"
-    return paragraph(f"max_epochs {most:g} {said}.", "  ", "  ")
+    return paragraph(f"max_epochs {most:.3g}{usual} {said}.", "  ", "  ")
+
+
+def by_harm(facts: Mapping) -> list[str]:
+    """The optima by the harm of text that is read again at a larger model, where none measured it."""
+    return [line for text in harm_lines(facts["by_harm"]) for line in paragraph(text, "  ", "    ")]
 
 
 def mixture(
@@ -85,13 +97,16 @@ def mixture(
     after: tuple[str, Mapping[str, float]],
     epochs: Mapping[str, float],
     most: float | None,
+    run_tokens: float | None,
     rows: int | None = None,
 ) -> list[str]:
-    """The table of a mixture next to the reference, both a name and shares, and whether `most` epochs bind."""
+    """The table of a mixture next to the reference, both a name and shares, whether `most` epochs bind in a
+    run of so many tokens, and the optima by the harm of a larger model.
+    """
     names = words(facts, before[0]), dict(before[1]), words(facts, after[0]), dict(after[1])
     lines = [f"The mixture: {with_name(facts, after[0])}", ""]
     lines += proportions(*names, law["proportions_seen"], rows, epochs)
-    return lines + epoch_bound(epochs, most)
+    return lines + epoch_bound(epochs, most, run_tokens) + by_harm(facts)
 
 
 def beyond(step: int, law: dict) -> list[str]:

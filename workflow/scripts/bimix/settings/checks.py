@@ -43,6 +43,7 @@ OF_TEXT = (
     (mixtures.check_fit, "optimum/step"),
     (mixtures.check_found_before, ""),
     (mixtures.check_sizes, "optimum/models"),
+    (mixtures.check_larger, "optimum/for"),
     (mixtures.check_sized_laws, "optimum/models"),
 )
 OF_LOSSES = (

@@ -219,7 +219,6 @@ def _choose_models(config: dict, block: dict, basis: Basis) -> ladder.Choice:
         )
         for rung in (choice.proxy, choice.larger)
     }
-    block["optimum"].setdefault("max_epochs", ladder.REPEATS)
     block.pop("models", None)  # auto: it has been done
     return choice
 

@@ -32,8 +32,7 @@ EVALUATION_SHARE = 1 / 8  # of a run's time
 FORWARD_SHARE = 1 / 3  # of an update's FLOPs
 TOKENS_PER_PARAMETER = 20  # of the larger model's run (Hoffmann et al. 2022, Sec. 3.4)
 EPOCHS = 4  # of all text: repeated so often it is nearly as good as new (Muennighoff et al. 2023)
-# Of the smallest domain under `uniform`, and of any under the optimum: there a repetition is worth
-# 1/e of new text (the same).
+# Of the smallest domain under `uniform`: there a repetition is worth 1/e of new text (the same).
 REPEATS = 16
 PROXY = 1 / 8  # of the larger model's parameters
 HIGHEST_RATE = 3e-3  # the demo's

@@ -271,7 +271,12 @@ def check_sizes(scope: Scope) -> Faults:
         yield "optimum/group", ONE_RUN
     if block.held_out:
         yield "held_out", "a law over sizes is not scored on held-out groups; it predicts their losses only.", True
-    if block.compare.model != (optimum.for_ or block.compare.model):
+
+
+def check_larger(scope: Scope) -> Faults:
+    """An optimum for another model than that under `compare`."""
+    block, optimum = scope.block, scope.block.optimum
+    if block.compare.model != optimum.for_:
         sentence = f"`compare` trains {block.compare.model}: what is predicted of {optimum.for_} is not measured."
         yield "optimum/for", sentence, True
 

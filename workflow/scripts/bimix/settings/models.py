@@ -301,7 +301,9 @@ class Optimum(Block):
     group: str = key("The group that the laws are fitted to.", "the first of `groups`", "the name of a group")
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
     step: Count = key("The step that the mixture is best at; not with `models`.", "of text the last of the proxy's run")
-    max_epochs: Positive = key("How often a run may repeat a domain.", "16 with `models: auto`, else no bound")
+    max_epochs: Positive = key(
+        "How often a run may repeat a domain.", "6 in a run of up to 1e10 tokens, 16 from 1e11 on; `olmix`: 4"
+    )
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
     objective: ObjectiveKeys = key("What the mixture is [best at](objectives.md).", "the average loss by `weights`")
@@ -327,11 +329,10 @@ class OptimumOfLosses(Optimum):
 
 
 class OptimumOfText(Optimum):
-    BESIDE: ClassVar = {"for": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key("In place of `model`: sizes to fit `transfer` to.", "one model", "a list of models")
     for_: Annotated[ModelName, Field(alias="for")] = key(
-        "With `models`: the model that the mixture is best for.", "that of `compare`"
+        "A larger model that the mixture is best for.", "with `models` that of `compare`, else `model` itself"
     )
 
 

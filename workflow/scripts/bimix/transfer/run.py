@@ -64,10 +64,13 @@ def with_harm(fitted: dict, c: float) -> dict:
 
 def unmeasured(fitted: dict) -> bool:
     """Whether a run with pools may be of a larger model, of which no fitted run measures c."""
-    first = next(iter(fitted["coefficients"].values()))
-    if "repetition" not in first or not first.get("run", {}).get("pools"):
-        return False
-    return size_read(fitted) is None or first["run"].get("c_spread") == LARGER_SPREAD
+    run = next(iter(fitted["coefficients"].values())).get("run", {}) if repeats(fitted) else {}
+    return bool(run.get("pools")) and (size_read(fitted) is None or run.get("c_spread") == LARGER_SPREAD)
+
+
+def repeats(fitted: dict) -> bool:
+    """Whether a law was fitted to runs that repeat text."""
+    return fitted["law"] == "transfer" and form_of(fitted["coefficients"]) is not None
 
 
 def deviations_by_size(fitted: dict, shares: np.ndarray) -> np.ndarray:
@@ -233,8 +236,10 @@ def effects_at(coefficients, steps) -> np.ndarray:
 
 def size_read(fitted: dict) -> float | None:
     """Parameters of the run to which a law over several sizes is set; else None."""
+    if "rows" not in fitted:
+        return None
     first = next(iter(fitted["coefficients"].values()))
-    return first["run"]["parameters"] if "size" in first and not has_one_size(first["size"]) else None
+    return None if has_one_size(first["size"]) else first["run"]["parameters"]
 
 
 def reversed_order(coefficients: dict) -> list[str]:
