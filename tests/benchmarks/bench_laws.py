@@ -25,7 +25,8 @@ from bimix.judge.law_scores import LEARNING
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import left_out, resampled
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best_shares
 from bimix.optimum.solve import power_sum_optimum
 
 
@@ -73,7 +74,7 @@ def speed():
     many = paper_sized(22, 60)
     for law in ("bimix", "transfer"):
         fitted = laws.fit(law, many)
-        seconds, _ = median_of(lambda d=fitted: optimum(d, 200_000, None, *bounds), 20)
+        seconds, _ = median_of(lambda d=fitted: best_shares(d, 200_000, Objective(), *bounds), 20)
         print(f"{law}: optimum at m = 22                                  {1000 * seconds:8.3f} ms")
     draw = np.random.default_rng(0)
     gains, exponents = draw.uniform(1, 6, 1000), draw.uniform(0.02, 0.4, 1000)

@@ -13,7 +13,8 @@ from scipy.interpolate import CubicSpline
 
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations, observations
-from bimix.optimum.optimum import optimum
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best_shares
 from bimix.transfer import repetition
 
 POOL = 233_766_912 / 2
@@ -42,7 +43,7 @@ def ask(rows: pl.DataFrame, horizon: int, parts: bool, form: str) -> tuple[float
     new = rows.filter((pl.col("horizon_over_pool") == horizon) & whole).sort("share_fineweb", descending=True)
     pools = {"wiki": POOL, "web": 1e15} if form != "none" else None
     at = laws.at_run(fitted, tokens=float(new["tokens"][0]), pools=pools)
-    best = optimum(at, at["steps"][0], None, np.zeros(2), np.ones(2))[at["domains"].index("wiki")]
+    best = best_shares(at, at["steps"][0], Objective(), np.zeros(2), np.ones(2))[at["domains"].index("wiki")]
     shares, losses = 1 - new["share_fineweb"].to_numpy(), new["val_loss_target"].to_numpy()
     measured = CubicSpline(shares, losses)(np.clip(best, shares[0], shares[-1]))
     return best, shares[losses.argmin()], 100 * (measured / losses.min() - 1), 100 * np.sqrt((misfit**2).mean())

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.one_step import DOMAINS, NO_RUNS, STEP, drawn, exponential, grid, observed, predicted, regmix_runs
+from optimum.fitted_laws import optimum
 from refusals import refused
 from scipy import stats
 
@@ -16,7 +17,7 @@ from bimix.laws import fitted as laws
 from bimix.laws.table import LAWS
 from bimix.optimum.bounds import run_bounds
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import best, optimum
+from bimix.optimum.optimum import best
 
 
 def test_olmix_predicts_mixtures_that_it_has_not_seen() -> None:

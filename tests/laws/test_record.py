@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from laws.known import observe, write_tables
+from optimum.fitted_laws import optimum
 
 import bimix.laws
 import fit_law
@@ -20,7 +21,7 @@ from bimix.laws.table import LAWS, OPTIMUM, Law
 from bimix.observations.observations import Observations
 from bimix.optimum.intervals import intervals, left_out
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import Sought, optimum
+from bimix.optimum.optimum import Sought
 from bimix.plan.dataset import Dataset, Fit
 
 DOMAINS = ("code", "law", "web")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from optimum.fitted_laws import optimum
 from refusals import refused
 from tokenised import call
 
@@ -14,7 +15,6 @@ from bimix.laws.fitted import fit
 from bimix.mixtures import draws
 from bimix.observations.observations import Observations
 from bimix.optimum import search
-from bimix.optimum.optimum import optimum
 from bimix.optimum.search import simulate
 
 SHARES = np.array([0.5, 0.3, 0.1, 0.08, 0.02])

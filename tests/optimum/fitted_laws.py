@@ -2,6 +2,9 @@
 
 import numpy as np
 
+from bimix.optimum.objective import Objective
+from bimix.optimum.optimum import best_shares
+
 KINDS = ("bimix", "transfer", "exponential")
 
 
@@ -41,3 +44,8 @@ def fitted_law(law: str, seed: int, m: int, extra: int = 0) -> dict:
 
 def even(fitted: dict) -> dict[str, float]:
     return dict.fromkeys(fitted["domains"], 1 / len(fitted["domains"]))
+
+
+def optimum(fitted: dict, step: int, weights: dict | None, lower, upper, tokens=None) -> np.ndarray:
+    """The optimum (m,) of the average of losses by weights; None: of the plain mean."""
+    return best_shares(fitted, step, Objective(weights=weights or {}), lower, upper, tokens)

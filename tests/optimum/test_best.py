@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from optimum.fitted_laws import KINDS, even, fitted_law
+from optimum.fitted_laws import KINDS, even, fitted_law, optimum
 from refusals import refused
 
 from bimix.errors import InputError
@@ -14,7 +14,7 @@ from bimix.optimum import optimum as module
 from bimix.optimum.families import by_domain, checked
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective, objective_of, target_weights
-from bimix.optimum.optimum import best, certificate, optimum
+from bimix.optimum.optimum import best, certificate
 
 CLOSE = 1e-8
 GAP = 1e-7  # what the certificate leaves open; values agree to CLOSE

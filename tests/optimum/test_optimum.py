@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from optimum.fitted_laws import optimum
 from refusals import refused
 
 from bimix.laws.fitted import fit, predict, predict_defined
 from bimix.observations.observations import Observations
 from bimix.optimum.bounds import feasible_bounds, run_bounds, unanswered
 from bimix.optimum.objective import average, weighed
-from bimix.optimum.optimum import optimum
 from bimix.optimum.solve import power_sum_optimum
 
 

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from bench_repetition import POOL, wikipedia
 from laws.known import mixtures, of_sizes, with_transfer, write_runs
+from optimum.fitted_laws import optimum
 from scipy.interpolate import CubicSpline
 
 import fit_law
@@ -18,7 +19,6 @@ import predict_losses
 from bimix.laws import fitted as laws
 from bimix.laws.transfer import own_domains
 from bimix.observations.observations import Observations, read_observations
-from bimix.optimum.optimum import optimum
 from bimix.transfer import law, repetition
 
 PUBLIC = Path(__file__).parents[3] / "shared" / "data" / "repetition"

@@ -7,11 +7,11 @@ import json
 import numpy as np
 import pytest
 from laws.known import STEPS, bivariate, mixtures, observe, of_sizes
+from optimum.fitted_laws import optimum
 from scipy.optimize import minimize
 
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
-from bimix.optimum.optimum import optimum
 from bimix.optimum.solve import solve, without_parts
 from bimix.transfer import choice, factor, mixing, refits
 from bimix.transfer.factor import read

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from laws.known import mixtures, observe, with_transfer
+from optimum.fitted_laws import optimum
 
 from bimix.laws import fitted as laws
 from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
-from bimix.optimum.optimum import optimum
 from bimix.search.rounds import Search
 from bimix.transfer.unseen import deviations, unseen, unseen_sentence
 

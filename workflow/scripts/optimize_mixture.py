@@ -15,7 +15,7 @@ from bimix.laws.fitted import far_ahead
 from bimix.mixtures.mixture import as_mixture
 from bimix.optimum.flags import add_flags, note_unlimited
 from bimix.optimum.optimum import Sought
-from bimix.optimum.report import described, epochs_sentence, fitted_support, further_epochs, harm_lines, report
+from bimix.optimum.report import described, epochs_sentence, fitted_support, further_epochs, report
 from bimix.outputs import write_json
 from bimix.transfer.run import far_apart, size_read
 from bimix.transfer.unseen import unseen_sentence
@@ -52,9 +52,7 @@ def main(argv: list[str] | None = None) -> None:
     if options.report:
         law = "/".join(options.coefficients.parts[-4:-1])  # below laws/ of a dataset: model, law, group
         write_json(options.report, reported | {"requested": {"law": law} | sought.request(options.parameters)})
-    objective = sought.objective
-    whole = options.objective or options.report or objective.reference is not None
-    print("\n".join([*described(sought, found, reported if whole else None), *harm_lines(reported["by_harm"])]))
+    print("\n".join(described(sought, found, reported)))
     apart = far_apart(sought.fitted["coefficients"], size_read(sought.fitted))
     new = unseen_sentence(sought.fitted, found.shares)
     for note in filter(None, (found.loose(), where and where.sentence(), apart, ahead, epochs_sentence(further), new)):

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -104,23 +105,17 @@ class Sought:
         """The optimum (m,) of the law, or of a refit of it."""
         return best_shares(fitted or self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 
-    def by_harm(self) -> dict[float, np.ndarray | None]:
+    def by_harm(self) -> dict[float, np.ndarray]:
         """{c: optimum (m,)} at c = 0 and at the prior's, where no run of a larger model measures c
-        and one reads a domain more than once; else empty. None: no mixture holds the
-        constraints.
+        and one reads a domain more than once; else empty. One that holds no constraint is left out.
         """
-        if not unmeasured(self.fitted):
-            return {}
-        found = {c: self._at_harm(c) for c in (0.0, LARGER)}
-        pools = np.array([self.pools.get(name, np.inf) for name in self.fitted["domains"]])
-        repeats = any(shares is not None and (shares * self.run_tokens > pools).any() for shares in found.values())
+        found = {}
+        for c in (0.0, LARGER) if unmeasured(self.fitted) else ():
+            with suppress(Unattainable):
+                found[c] = self.shares(with_harm(self.fitted, c))
+        pools = np.array([(self.pools or {}).get(name, np.inf) for name in self.fitted["domains"]])
+        repeats = any((shares * self.run_tokens > pools).any() for shares in found.values())
         return found if repeats else {}
-
-    def _at_harm(self, c: float) -> np.ndarray | None:
-        try:
-            return self.shares(with_harm(self.fitted, c))
-        except Unattainable:
-            return None
 
 
 def best(
@@ -186,18 +181,6 @@ def best_shares(
     if law.trust:
         problem = trusting(problem, law.trust * target.sum(), _centre(fitted, tokens))
     return solve(without_parts(problem), lower, upper).shares
-
-
-def optimum(
-    fitted: dict,
-    step: int,
-    weights: Mapping[str, float] | None,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    tokens: Tokens | None = None,
-) -> np.ndarray:
-    """`best_shares` of the average of losses by weights; None: the plain mean."""
-    return best_shares(fitted, step, Objective(weights=weights or {}), lower, upper, tokens)
 
 
 def enough_runs(fitted: dict) -> None:

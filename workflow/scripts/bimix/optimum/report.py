@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import linprog
 
-from bimix.laws.fitted import predict_defined, undefined
-from bimix.laws.table import LAWS
+from bimix.laws.fitted import predict_defined
 from bimix.observations.observations import proportions_of
 from bimix.optimum.config import KINDS
-from bimix.optimum.objective import average, defined, target_weights, weighed
+from bimix.optimum.objective import average, defined, weighed
 from bimix.optimum.optimum import Best, Sought
 from bimix.tables import read_table
 from bimix.transfer.run import size_read
@@ -166,71 +165,67 @@ def report(
     }
 
 
-def by_harm(laws: Iterable[Sought]) -> dict[str, dict | None]:
+def by_harm(laws: Iterable[Sought]) -> dict[str, dict]:
     """`Sought.by_harm` of the first law that has it, as {c: {domain: {"proportion", "epochs"}}}."""
-    for sought in laws:
-        if found := sought.by_harm():
-            return {f"{c:g}": read_again(sought, shares) for c, shares in found.items()}
-    return {}
+    found = ((sought, sought.by_harm()) for sought in laws)
+    sought, optima = next(filter(lambda one: one[1], found), (None, {}))
+    return {f"{c:g}": read_again(sought, shares) for c, shares in optima.items()}
 
 
-def read_again(sought: Sought, shares: np.ndarray | None) -> dict[str, dict[str, float]] | None:
+def read_again(sought: Sought, shares: np.ndarray) -> dict[str, dict[str, float]]:
     """{domain: {"proportion", "epochs"}} of a mixture (m,), where the pool is known."""
-    if shares is None:
-        return None
     named = dict(zip(sought.fitted["domains"], shares.tolist(), strict=True))
     epochs = epochs_of(named, sought.pools, sought.run_tokens)
     return {name: {"proportion": named[name], "epochs": one} for name, one in epochs.items()}
 
 
-def harm_lines(by_harm: Mapping[str, Mapping | None]) -> list[str]:
+def harm_lines(by_harm: Mapping[str, Mapping]) -> list[str]:
     """The optima of `by_harm` of a report side by side: the domains that one reads more than once."""
-    found = {c: own for c, own in by_harm.items() if own is not None}
-    lines = [f"at c {c} no mixture holds the constraints" for c in by_harm.keys() - found.keys()]
-    often = {domain for own in found.values() for domain, one in own.items() if one["epochs"] > 1}
-    for domain in next(iter(found.values()), {}):
-        if domain in often:
-            own = [f"{one[domain]['proportion']:.4f}, {one[domain]['epochs']:.3g} epochs" for one in found.values()]
-            lines.append(f"  {domain}: {'; '.join(f'{text} at c {c}' for c, text in zip(found, own, strict=True))}")
-    if not lines:
-        return []
-    return [
-        "no run of a larger model says how much it loses by text that it reads again (c): transfer's optima",
-        *lines,
-    ]
+    said = "no run of a larger model says how much it loses by text that it reads again (c): transfer's optima"
+    lines = [said] if by_harm else []
+    for domain in next(iter(by_harm.values()), {}):
+        own = {c: shares[domain] for c, shares in by_harm.items()}
+        if max(one["epochs"] for one in own.values()) > 1:
+            each = [f"{one['proportion']:.4f}, {one['epochs']:.3g} epochs at c {c}" for c, one in own.items()]
+            lines.append(f"  {domain}: {'; '.join(each)}")
+    return lines
 
 
-def described(sought: Sought, found: Best, reported: Mapping | None) -> list[str]:
-    """The printed lines on an optimum: average loss, the report, undefined losses, shares."""
-    fitted, step, shares = sought.fitted, sought.step, found.shares
-    losses = predict_defined(fitted, shares[None, :], np.array([step]))[0, 0]
-    weights = sought.objective.domain_weights()
-    target, parameters = target_weights(fitted, weights), size_read(fitted)
-    over = "" if target.min() == target.max() else f" (weighted: {weighed(fitted, weights)})"
-    at = f"for {parameters:g} parameters" if parameters else f"at step {step}"
-    lines = [f"average loss predicted {at}: {average(losses, target):.4f}{over}"]
-    lines += [f"  {sentence}" for sentence in sentences(reported)] if reported else []
-    if unknown := undefined(fitted, losses):
-        why, more = "a proportion of 0", " (a domain that shall stay in the mixture needs a bound `lower`)"
-        if not LAWS[fitted["law"]].over_steps:
-            why, more = "a step that fewer than two runs reach", ""
+def described(sought: Sought, found: Best, reported: Mapping) -> list[str]:
+    """The printed lines on an optimum: average loss, what its report says, shares."""
+    fitted, objective, weights = sought.fitted, sought.objective, sought.objective.domain_weights()
+    parameters, over = size_read(fitted), weighed(fitted, weights)
+    at = f"for {parameters:g} parameters" if parameters else f"at step {sought.step}"
+    lines = [f"average loss predicted {at}: {_shown(reported['average_loss'])}{f' (weighted: {over})' if over else ''}"]
+    values = {
+        f"objective ({KINDS[objective.kind].format(margin=objective.margin)})": reported["objective_value"],
+        "objective of the reference": reported.get("reference_objective"),
+        "average loss of the reference": reported.get("reference_average_loss"),
+    }
+    lines += [f"  {name}: {_shown(value)}" for name, value in values.items() if value is not None]
+    gap = reported["kkt_residual"]
+    lines.append("  found by search, without a certificate" if gap is None else f"  KKT residual: {gap:.2g}")
+    if objective.kind == "minimax" and reported["objective_value"] > 1 - NO_BETTER:
+        lines.append("  no mixture is better than the reference in all of these losses: name fewer, or families")
+    if held := [one["largest_ratio"] - 1 for one in reported["losses"].values() if "largest_ratio" in one]:
+        lines.append(f"  {promised(objective.margin, objective.effect_growth, held)}")
+    if reported["binding"]:
+        lines.append(f"  what keeps it from being better: {', '.join(reported['binding'])}")
+    if unknown := [name for name, one in reported["losses"].items() if one["optimum"] is None]:
         lines.append(
-            f"  not defined there, by the law {fitted['law']}, which has no loss at {why}: the losses of "
-            f"{', '.join(unknown)}; they weigh 0{more}"
+            f"  not defined there by the law {fitted['law']}: the losses of {', '.join(unknown)}; they weigh 0"
         )
-    pools, run_tokens = sought.pools or {}, sought.run_tokens or 0.0
-    for domain, share, low, high in zip(fitted["domains"], shares, sought.lower, sought.upper, strict=True):
+    epochs = epochs_of(dict(zip(fitted["domains"], found.shares, strict=True)), sought.pools, sought.run_tokens)
+    for domain, share, low, high in zip(fitted["domains"], found.shares, sought.lower, sought.upper, strict=True):
         seen, notes = fitted["proportions_seen"][domain], []
-        if share <= low:
-            notes.append("at its lower bound")
-        if share >= high:
-            notes.append("at its upper bound")
+        if share in (low, high):
+            notes.append(f"at its {'lower' if share == low else 'upper'} bound")
         if not seen["min"] <= share <= seen["max"]:
             notes.append(f"outside the proportions seen, {seen['min']:.4f} to {seen['max']:.4f}")
-        if share * run_tokens > pools.get(domain, np.inf):
-            notes.append(f"{share * run_tokens / pools[domain]:.3g} epochs")
+        if epochs.get(domain, 0.0) > 1:
+            notes.append(f"{epochs[domain]:.3g} epochs")
         lines.append(f"  {domain}: {share:.4f}" + (f"  ({'; '.join(notes)})" if notes else ""))
-    return lines
+    return lines + harm_lines(reported["by_harm"])
 
 
 def promised(margin: float, effect_growth: float, held: Sequence[float], model: str = "") -> str:
@@ -242,27 +237,6 @@ def promised(margin: float, effect_growth: float, held: Sequence[float], model: 
         f"promised is {100 * margin:.3g} %{at}; with the margin for the law's error it allows {100 * min(held):.3g} to"
         f" {100 * max(held):.3g} % by the law"
     )
-
-
-def sentences(written: Mapping) -> list[str]:
-    """The lines of a report to print after the average loss."""
-    asked = written["objective"]
-    said = [f"objective ({KINDS[asked['kind']].format(**asked)}): {_shown(written['objective_value'])}"]
-    if "reference_objective" in written:
-        said[0] += f"; of the reference {_shown(written['reference_objective'])}"
-        said.append(f"average loss of the reference: {_shown(written['reference_average_loss'])}")
-    if asked["kind"] == "minimax" and written["objective_value"] > 1 - NO_BETTER:
-        said.append("no mixture is better than the reference in all of these losses: name fewer, families or weights")
-    if written["kkt_residual"] is None:
-        said.append("found by search: no residual certifies it")
-    else:
-        said.append(f"KKT residual: {written['kkt_residual']:.2g} (no mixture that is allowed is better by more)")
-    held = [one["largest_ratio"] - 1 for one in written["losses"].values() if "largest_ratio" in one]
-    if held:
-        said.append(promised(asked["margin"], asked["effect_growth"], held))
-    if written["binding"]:
-        said.append(f"what keeps it from being better: {', '.join(written['binding'])}")
-    return said
 
 
 def _shown(value: float | None) -> str:
