@@ -23,7 +23,7 @@ from bimix.mixtures.mixture import read_proportions
 from bimix.observations.flags import add_tables, read_tables
 from bimix.observations.observations import proportions_of
 from bimix.optimum.flags import add_flags
-from bimix.optimum.intervals import intervals, left_out, not_wider, resampled
+from bimix.optimum.intervals import intervals, left_out, resampled
 from bimix.optimum.optimum import Sought
 from bimix.outputs import write_table
 from bimix.tables import read_table
@@ -58,7 +58,7 @@ def main(argv: list[str] | None = None) -> None:
     sought = Sought.of(options, fitted, options.step)
     fitted = sought.fitted
     left = left_out(fitted, observed, options.step, ahead=True)
-    for note in filter(None, (left.outlier(), not_wider(left, options.step))):
+    if note := left.outlier():
         print(f"warning: {note}", file=sys.stderr)
     refitted = resampled(fitted, observed, options.resamples, options.seed) if options.resamples else None
     table = intervals(sought, options.level, mixtures, options.baseline, left, refitted)

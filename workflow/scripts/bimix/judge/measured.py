@@ -12,7 +12,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.names import check_weights
 from bimix.observations.tables import ROW, run_key, with_schedules
-from bimix.optimum.families import by_domain, checked
+from bimix.optimum.families import by_domain, check_known
 from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers
 
@@ -151,7 +151,7 @@ class Criterion:
     def target(self, columns: Sequence[Column]) -> np.ndarray:
         """Weights (d,), sum 1. Errors: unknown column, none above 0, metrics without weights."""
         names = [column.name for column in columns]
-        checked(self.families, names)
+        check_known(self.families, names)
         check_weights(self.weights, names)
         metrics = [column.name for column in columns if column.metric]
         if metrics and not self.weights:

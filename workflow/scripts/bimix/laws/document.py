@@ -47,11 +47,6 @@ def check_law(fitted: dict, path: Path | str) -> None:
     law = fitted["law"]
     if not isinstance(law, str) or law not in LAWS:
         raise InputError(f"{path}: there is no law {law!r}; there are {', '.join(LAWS)}.")
-    for key in ("domains", "loss_domains"):
-        names = fitted[key]
-        texts = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
-        if not texts or len(set(names)) < len(names):
-            raise InputError(f"{path}: {key} is {names!r}: it must be a list of different names.")
     steps = fitted["steps"]
     if not isinstance(steps, list) or not steps or not all(type(step) is int and step > 0 for step in steps):
         raise InputError(f"{path}: steps is {steps!r}: it must be a list of whole numbers above 0.")

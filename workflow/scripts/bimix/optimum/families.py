@@ -8,18 +8,11 @@ from bimix.names import check_weights
 Families = Mapping[str, Sequence[str]]
 
 
-def checked(families: Families, known: Sequence[str]) -> None:
-    """Errors: a family without domains, with an unknown loss, or that shares a domain."""
-    of: dict[str, str] = {}
+def check_known(families: Families, known: Sequence[str]) -> None:
+    """Errors: a family names an unknown loss."""
     for family, members in families.items():
-        if not members:
-            raise InputError(f"the family {family!r} has no domains: name some, or take it out.")
-        for domain in members:
-            if domain not in known:
-                raise InputError(f"the family {family!r} names {domain!r}, of no known loss: {', '.join(known)}.")
-            if domain in of:
-                raise InputError(f"{domain!r} is in the families {of[domain]!r} and {family!r}: leave it in one.")
-            of[domain] = family
+        if strange := [domain for domain in members if domain not in known]:
+            raise InputError(f"the family {family!r} names {strange[0]!r}, of no known loss: {', '.join(known)}.")
 
 
 def by_domain(weights: Mapping[str, float], families: Families) -> dict[str, float]:

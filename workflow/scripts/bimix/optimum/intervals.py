@@ -50,18 +50,6 @@ INTERVALS = {
 }
 
 
-def not_wider(left: "LeftOut", step: int) -> str:
-    """A warning where intervals do not include the extrapolation to the step; else nothing."""
-    fitted, last = left.fitted, left.fitted["steps"][-1]
-    over_steps = LAWS[fitted["law"]].over_steps and "rows" not in fitted and len(fitted["steps"]) > 1
-    if not over_steps or step <= last or left.shortened:
-        return ""
-    return (
-        f"step {step} is beyond the last that was observed, {last}, and intervals are no wider for it: that takes four"
-        " evaluations of the runs."
-    )
-
-
 def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
     """Losses (laws, k, d) at mixtures (k, m), NaN where a law does not define them."""
     return np.array([predict_defined(one, shares, np.array([step]))[:, 0] for one in laws])

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from bimix.blocks import checked as checked_block
+from bimix.blocks import checked
 from bimix.errors import InputError
 from bimix.mixtures.mixture import read_proportions
 from bimix.names import check_weights
 from bimix.optimum.config import ObjectiveKeys
-from bimix.optimum.families import by_domain, checked
+from bimix.optimum.families import by_domain, check_known
 from bimix.tables import parsed_json, read_json
 
 MOST_NAMED = 6  # weights that are named to a person
@@ -56,7 +56,7 @@ class Objective(ObjectiveKeys):
 
     def target(self, fitted: dict) -> np.ndarray:
         """Weights (d,) of the law's loss domains. Errors: unknown names, nothing above 0."""
-        checked(self.families, fitted["loss_domains"])
+        check_known(self.families, fitted["loss_domains"])
         return target_weights(fitted, self.domain_weights())
 
     def groups(self, fitted: dict) -> dict[str, list[str]]:
@@ -120,7 +120,7 @@ def objective_block(text: str) -> ObjectiveKeys:
         block = read_json(text)
     else:
         block = {"kind": text}
-    return checked_block(ObjectiveKeys, block, "--objective")
+    return checked(ObjectiveKeys, block, "--objective")
 
 
 def check_one_unit(fitted: dict) -> None:

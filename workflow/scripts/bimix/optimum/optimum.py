@@ -123,11 +123,10 @@ def best(
 ) -> Best:
     """The mixture within the bounds that minimises the objective.
 
-    Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; a size at
-    which losses are not convex; a duality gap that is too large, but of a plain average, where it
-    is in `loose`.
+    Errors: a constraint that no mixture satisfies, with the domain; an unknown weight; a duality
+    gap that is too large, but of a plain average, where it is in `loose`.
     """
-    law, goal = LAWS[fitted["law"]], _attainable(fitted, step, objective)
+    law, goal = LAWS[fitted["law"]], Goal(fitted, step, objective)
     if objective.plain or not goal.convex:
         shares = best_shares(fitted, step, objective, lower, upper, tokens)
         if law.trust or law.optimum == "simulated":  # it minimises more, or is not convex
@@ -146,18 +145,6 @@ def best(
     return replace(_as_best(goal, found), gap=None) if law.trust else _as_best(goal, found)
 
 
-def _attainable(fitted: dict, step: int, objective: Objective) -> Goal:
-    """The goal. Errors: the law's optimum by this objective cannot be computed."""
-    goal = Goal(fitted, step, objective)
-    turned = [name for name in goal.names if fitted["coefficients"][name].get("run", {}).get("nu", 1.0) <= 0]
-    if turned:
-        raise InputError(
-            f"at the requested size the law has the effect of a mixture on {', '.join(turned)} the other way round (nu is 0 or"
-            " below): such losses are not convex, so nothing certifies an optimum; fit the law again."
-        )
-    return goal
-
-
 def best_shares(
     fitted: dict, step: int, objective: Objective, lower: np.ndarray, upper: np.ndarray, tokens: Tokens | None = None
 ) -> np.ndarray:
@@ -173,7 +160,7 @@ def best_shares(
         return best(fitted, step, objective, lower, upper, tokens).shares
     enough_runs(fitted)
     if law.optimum == "simulated":
-        return _simulated(_attainable(fitted, step, objective), lower, upper, tokens)
+        return _simulated(Goal(fitted, step, objective), lower, upper, tokens)
     target = objective.target(fitted)
     problem = law.code.objective(fitted, step, target)
     if law.optimum == "power_sum":
