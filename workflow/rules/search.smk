@@ -16,7 +16,7 @@ rule propose_round:
         prior=planned(inputs.prior),
         tokens=planned(inputs.token_table),
         reference=when("optimum/objective/reference", "results/{dataset}/mixtures/{entry}.json"),
-        asked=planned(inputs.searched_size),
+        asked=planned(lambda dataset, model: inputs.asked_size(dataset, model, dataset.block["search"]["law"])),
         reports=planned(lambda dataset, model, round: inputs.round_reports(dataset, model, range(1, int(round)))),
         prices=planned(budget.search_prices),
     output:
@@ -63,7 +63,7 @@ rule judge_search:
         prior=planned(inputs.prior),
         tokens=planned(inputs.token_table),
         reference=when("optimum/objective/reference", "results/{dataset}/mixtures/{entry}.json"),
-        asked=planned(inputs.searched_size),
+        asked=planned(lambda dataset, model: inputs.asked_size(dataset, model, dataset.block["search"]["law"])),
         reports=planned(lambda dataset, model: inputs.round_reports(dataset, model, rounds(dataset.block))),
         rest=planned(inputs.hand_reference),
     output:

@@ -50,7 +50,7 @@ from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
-from bimix.transfer.run import repeats, size_read
+from bimix.transfer.run import size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 
@@ -300,7 +300,7 @@ def read(options: argparse.Namespace) -> Results:
             entropies=entropies,
             optimum=optimum_facts(shown, promised, target, options.compared_model, found),
             sought=Sought.of(asked(options), laws[shown], options.step),
-            by_harm=by_harm(Sought.of(asked(options), one, options.step) for one in laws.values() if repeats(one)),
+            by_harm=by_harm(Sought.of(asked(options), one, options.step) for one in laws.values()),
         ),
         laws=laws,
         optima=optima,

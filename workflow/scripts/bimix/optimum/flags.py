@@ -149,8 +149,5 @@ def asked_tokens(fitted: dict, run_tokens: float | None, step: int | None, param
     """
     if run_tokens is not None or parameters is not None:
         return run_tokens
-    if "rows" in fitted or LAWS[fitted["law"]].reads_pools:  # what may be set to a run
-        run = next(iter(fitted["coefficients"].values())).get("run") or {}
-        if "rows" in fitted or run.get("parameters"):
-            return run["tokens"]
-    return run_tokens_of(fitted, None, step)
+    run = next(iter(fitted["coefficients"].values())).get("run") or {}
+    return run["tokens"] if "rows" in fitted or run.get("parameters") else run_tokens_of(fitted, None, step)

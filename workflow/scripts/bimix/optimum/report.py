@@ -120,9 +120,7 @@ def epochs_sentence(further: Mapping[str, Mapping[str, float | None]]) -> str:
         + ("" if one["most_fitted"] is None else f" (fitted runs {one['most_fitted']:.3g} at most)")
         for domain, one in further.items()
     ]
-    known = any(one["most_fitted"] is not None for one in further.values())
-    why = "" if known else "; how often they did is not known, as their mixtures have no column pool"
-    return f"the mixture reads text more often than any fitted run is known to have done: {', '.join(parts)}{why}."
+    return f"the mixture reads text more often than any fitted run is known to have done: {', '.join(parts)}."
 
 
 def report(

@@ -135,11 +135,6 @@ def asked_size(dataset: Dataset, model: str, law: str = "transfer") -> list[str]
     return [f"{dataset.folder}/sizes/{larger}.json"]
 
 
-def searched_size(dataset: Dataset, model: str) -> list[str]:
-    """That for the law of a search."""
-    return asked_size(dataset, model, dataset.block["search"]["law"])
-
-
 def asked_model(dataset: Dataset) -> str:
     """The model whose losses the laws predict, where it is none of those fitted; else `none`."""
     optimum = dataset.block["optimum"]

@@ -64,13 +64,9 @@ def with_harm(fitted: dict, c: float) -> dict:
 
 def unmeasured(fitted: dict) -> bool:
     """Whether a run with pools may be of a larger model, of which no fitted run measures c."""
-    run = next(iter(fitted["coefficients"].values())).get("run", {}) if repeats(fitted) else {}
+    first = next(iter(fitted["coefficients"].values()))
+    run = first.get("run", {}) if "repetition" in first else {}
     return bool(run.get("pools")) and (size_read(fitted) is None or run.get("c_spread") == LARGER_SPREAD)
-
-
-def repeats(fitted: dict) -> bool:
-    """Whether a law was fitted to runs that repeat text."""
-    return fitted["law"] == "transfer" and form_of(fitted["coefficients"]) is not None
 
 
 def deviations_by_size(fitted: dict, shares: np.ndarray) -> np.ndarray:
