@@ -50,7 +50,6 @@ from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
 from bimix.training.provenance import FITTING, code
-from bimix.transfer.run import size_read
 
 DOMAINS = 10  # rows of the mixture on the page
 
