@@ -99,12 +99,13 @@ def reason(facts: Mapping) -> str:
     if outcome != "ties":
         return REASONS[outcome].format(rival=rival)
     if facts["rival"] not in rows:
-        return f"it is the best that was trained; {rival}, which was not, is predicted to be level with it"
+        return f"it is the best that was trained; {rival}, not trained, may be level with it by the law"
     level = " and ".join(words(facts, name) for name in facts["ties"][:2])
     level += f" and {len(facts['ties']) - 2} more" if len(facts["ties"]) > 2 else ""
     if rows[facts["take"]]["value"] <= rows[facts["rival"]]["value"]:
         return f"it ends lowest; {level} {'are' if len(facts['ties']) > 1 else 'is'} level with it within noise"
-    return f"{rival} ends {abs(rows[facts['rival']]['behind_percent']):.2f} % lower, which may be noise, and costs runs to find"
+    lower = abs(rows[facts["rival"]]["behind_percent"])
+    return f"it is the cheapest to find of those that are level within noise; {rival} ends {lower:.2f} % lower"
 
 
 def gain(facts: Mapping) -> str:
@@ -114,8 +115,8 @@ def gain(facts: Mapping) -> str:
     measured, take = facts["measured"], facts["take"]
     parts = measured_gain(facts, measured, measured["mixtures"]) if facts["tested"] else predicted_gain(facts)
     said = [sentence(parts)] if parts else []
-    optimum = facts["optimum"]
-    if optimum and optimum["mixture"] != take:
+    optimum, decided = facts["optimum"], facts["gain"] if not facts["tested"] else None
+    if optimum and optimum["mixture"] not in (take, decided and decided["mixture"]):
         said.append(sentence([optimum_end(facts, optimum)]))
     return " ".join(said) or "Not known: nothing else was measured."
 
@@ -135,7 +136,7 @@ def measured_gain(facts: Mapping, measured: Mapping, rows: Mapping) -> list[str]
                 f", whose final loss it reaches after {steps:,.0f} of {measured['step']:,} steps ({share:.0f} %)"
             )
     else:
-        parts.append(f"none: {words(facts, take)} are what the others are compared with")
+        parts.append("none: the others are compared with it")
     equal = [name for name, role in facts["roles"].items() if role == "equal shares" and name in rows]
     others = [name for name in equal if name not in (take, reference)]
     if facts["rival"] in rows and take == reference:
@@ -203,7 +204,7 @@ def risk(facts: Mapping) -> str:
         most = max(found["epochs"], key=found["epochs"].get)
         parts.append(f"the text of {most} is read {two_digits(found['epochs'][most])} times")
     if found["tested"]:
-        parts.append(f"trained on {at(measured)} only: a larger model and a longer run were not tested")
+        parts.append(f"tested on {at(measured)} only: a larger model and a longer run were not tried")
     return sentence(parts)
 
 
