@@ -70,6 +70,18 @@ def test_two_processes_killed_resume_to_the_bytes_of_two_undisturbed(corpus: Pat
     assert same_results(tmp_path, of_two)
 
 
+@pytest.mark.slow
+def test_four_processes_that_stopped_resume_to_the_bytes_of_four_undisturbed(corpus: Path, tmp_path: Path) -> None:
+    """Their gradients could be summed in several orders, those of two in one."""
+    given = {"steps": 4, "evaluate_every": 2, "processes": 4, "batch_rows": 4}
+    execute(command(corpus, tmp_path / "whole", **given))
+    cut = command(corpus, tmp_path / "cut", **given)
+    stopped = forked.run([*cut, "--max-seconds", "0"], env=forked.jobs(OMP_NUM_THREADS="1"))
+    assert "Stopped at step 1 with the state saved" in stopped.stderr
+    execute(cut)
+    assert same_results(tmp_path / "whole", tmp_path / "cut")
+
+
 def limited_files() -> None:
     """What a full disk looks like to a process: no file may grow beyond 40 kB."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

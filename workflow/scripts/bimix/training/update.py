@@ -55,7 +55,22 @@ def prepare(session: Session, plain: Transformer, state: dict, wrapped: bool = T
     micro_batch = session.micro_batch or fit(session, model, state)
     if session.compiled:
         micro_batch = even_part(session.own_rows, micro_batch)  # parts of one size are one graph
+    if wrapped and session.accelerator.num_processes > 1:
+        settle_order(session, model, micro_batch)
     return Learner(session, plain, model, optimizer, micro_batch)
+
+
+def settle_order(session: Session, model: nn.Module, micro_batch: int) -> None:
+    """Make one pass whose gradients are dropped.
+
+    DistributedDataParallel orders the gradients in its bucket by the first backward pass, and a
+    gradient's place decides in which order those of three and more processes are summed. Without
+    this pass the first update of a resumed run would be rounded differently.
+    """
+    rows = min(micro_batch, session.own_rows)
+    trial = torch.zeros(rows, session.train.row_length, dtype=torch.int32, device=session.accelerator.device)
+    session.accelerator.backward(model(trial))
+    model.zero_grad(set_to_none=True)
 
 
 def fit(session: Session, model: nn.Module, state: dict) -> int:
