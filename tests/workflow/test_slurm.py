@@ -41,9 +41,9 @@ def losses(run: str, model: str = "slim") -> str:
     return f"results/mini/runs/{model}/{run}/losses.parquet"
 
 
-def attempts(folder: Path, run: str) -> list[dict]:
+def attempts(folder: Path, run: str, model: str = "slim") -> list[dict]:
     """What the attempts of a run have noted, in the order of writing."""
-    paths = folder.glob(f"results/mini/runs/slim/{run}/state/*/attempts.jsonl")
+    paths = folder.glob(f"results/mini/runs/{model}/{run}/state/*/attempts.jsonl")
     return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
@@ -56,7 +56,7 @@ def took_turns(lines: list[dict]) -> bool:
 
 def prepare(folder: Path) -> None:
     """A copy of the workflow, and runs of one mixture under as many names as there are faults."""
-    models = {"slim": {}, "wide": GPUS | {"batch_rows": 8}, "both": GPUS | {"nodes": 2, "batch_rows": 16}}
+    models = {"slim": {}, "wide": GPUS | {"batch_rows": 8}, "both": {"gpus": 2, "threads": 2, "nodes": 2}}
     config = mini_config(STEPS, STEPS // 10, **models)
     write_checkout(folder, config, ["plain", "orphaned", "restarted", *FAULTS])
 
@@ -303,47 +303,73 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
     wait_until(lambda: f"{job}{own}CANCELLED" in cluster.call(*named), "the job cancelled")
 
 
-STUBS = {
-    "bin/nvidia-smi": """#!/bin/bash
-case $1 in *compute*) ;; *) for n in {0..7}; do echo "$n, $SLURMD_NODENAME-$n"; done;; esac
+PRETENDED = {
+    "bin/nvidia-smi": """#!/bin/sh
+case $1 in *compute*) ;; *) for n in 0 1; do echo "$n, $SLURMD_NODENAME-$n"; done;; esac
 """,
-    "lib/accelerate/__init__.py": "",
-    "lib/accelerate/commands/__init__.py": "",
-    "lib/accelerate/commands/launch.py": """
-import os, sys
-def main():
-    with open(f"{__file__}.{os.environ['SLURMD_NODENAME']}", "w") as called:
-        print(os.environ["CUDA_VISIBLE_DEVICES"], *sys.argv[1:], sep="\\n", file=called)
-    sys.exit(1)
+    # the nodes are on this machine, whose names nobody resolves
+    "bin/scontrol": """#!/bin/sh
+[ "$2" != hostnames ] || exec echo 127.0.0.1
+exec CLUSTER/bin/scontrol "$@"
+""",
+    # what claims pretended GPUs trains on the CPU
+    "lib/sitecustomize.py": """
+import sys
+if sys.argv[0].endswith("pretrain_model.py"):
+    sys.argv.append("--cpu")
 """,
 }
 
 
 @pytest.mark.full
 @pytest.mark.slow
-def test_a_run_on_two_nodes_has_a_launcher_on_each(cluster: Cluster, undisturbed: Path, tmp_path: Path) -> None:
-    """Launchers only note how they were called: no GPUs, one address for all nodes."""
+def test_four_processes_on_two_nodes_go_on_after_one_is_lost(
+    cluster: Cluster, undisturbed: Path, tmp_path: Path
+) -> None:
+    """Two on each node, by gloo; the bytes are those of a run that nothing has struck."""
     cluster.mend_nodes()  # the one that another test has lost
-    shutil.copytree(undisturbed, tmp_path / "w")
-    profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
+    folder = tmp_path / "w"
+    shutil.copytree(undisturbed, folder)
+    config = yaml.safe_load((folder / "mini.yaml").read_text())
+    config["datasets"]["mini"]["training"]["both"] |= {"steps": 200, "evaluate_every": 20}
+    (folder / "mini.yaml").write_text(yaml.safe_dump(config))
+    profile = yaml.safe_load((folder / PROFILE).read_text())
     own = profile["set-resources"]["pretrain_model"]
-    del own["gres"]
-    own |= {"slurm_partition": "pair", "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
-    (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
-    for name, script in STUBS.items():
+    own |= {"gres": "gpu:a100:2", "slurm_partition": "pair", "mpi": "srun", "tasks": 2, "tasks_per_gpu": 0}
+    (folder / PROFILE).write_text(yaml.safe_dump(profile))
+    for name, script in PRETENDED.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(script)
+        (tmp_path / name).write_text(script.replace("CLUSTER", str(cluster.folder)))
         (tmp_path / name).chmod(0o755)
     environment = cluster.environment | {"PATH": f"{tmp_path}/bin:{cluster.environment['PATH']}"}
     environment |= {"PYTHONPATH": f"{tmp_path}/lib"}
-    arguments = (losses("plain", "both"), *ON_CLUSTER, "--retries", "0")
-    assert snakemake(tmp_path / "w", *arguments, environment=environment).wait(LIMIT) == 1
-    for rank, node in enumerate(("gpu3", "gpu4")):
-        devices, *called = (tmp_path / f"lib/accelerate/commands/launch.py.{node}").read_text().splitlines()
-        assert devices.split(",") == [f"{node}-{number}" for number in range(8)]
-        flags = dict(pairwise(called))
-        assert (flags["--machine_rank"], flags["--num_machines"], flags["--num_processes"]) == (str(rank), "2", "16")
-        assert flags["--main_process_ip"] == "gpu3" and 10000 <= int(flags["--main_process_port"]) < 30000
+    # in a folder of its own: a finished run of the same mixture beside it would be taken over
+    whole = tmp_path / "whole"
+    shutil.copytree(folder, whole)
+    done = snakemake(whole, losses("plain", "both"), *ON_CLUSTER, environment=environment)
+    assert done.wait(LIMIT) == 0, said(whole)
+    running = snakemake(folder, losses("plain", "both"), *ON_CLUSTER, environment=environment)
+    try:
+        saved = lambda: [line for line in attempts(folder, "plain", "both") if line["event"] == "saved"]  # noqa: E731
+        wait_until(saved, "a state", LIMIT)
+        cluster.break_node("gpu4")
+        cluster.call("scontrol", "update", "NodeName=gpu4", "State=DOWN", "Reason=broken")
+        waits = ("squeue", "-h", "-j", job_of(saved()[0]), "-o", "%T")
+        wait_until(lambda: "PENDING" in cluster.call(*waits), "the job put back", LIMIT)
+        wait_until(lambda: not cluster.processes("gpu3"), "the end of all processes on the other node", LIMIT)
+        cluster.start_node("gpu4")
+        cluster.call("scontrol", "update", "NodeName=gpu4", "State=RESUME", check=False)
+        assert running.wait(LIMIT) == 0, said(folder)
+    finally:
+        running.kill()
+        running.wait()
+    runs = [one / losses("plain", "both") for one in (folder, whole)]
+    for name in ("losses.parquet", "model.safetensors"):
+        assert runs[0].with_name(name).read_bytes() == runs[1].with_name(name).read_bytes()
+    lines = attempts(folder, "plain", "both")
+    begun = [line for line in lines if line["event"] == "begun"]
+    assert [line["processes"] for line in begun] == [4, 4] and begun[1]["step"] > 0
+    assert took_turns(lines)
 
 
 def test_a_job_that_slurm_holds_after_a_failed_launch_is_named_until_it_is_released(
