@@ -8,7 +8,6 @@ never the logits, which every wrapper around the model would keep and copy to fp
 """
 
 import math
-from collections.abc import Iterable
 
 import torch
 import torch.nn.functional as F
@@ -47,20 +46,13 @@ class Attention(nn.Module):
         self.query_key_value = nn.Linear(shape.width, 3 * shape.width)
         self.out = nn.Linear(shape.width, shape.width)
 
-    def project(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (both rotated) and values, each (batch, heads, length, head width)."""
+    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
         batch, length, width = hidden.shape
         projected = self.query_key_value(hidden).view(batch, length, 3, self.heads, width // self.heads)
-        query, key, value = projected.permute(2, 0, 3, 1, 4)
-        return rotate(query, cosines, sines), rotate(key, cosines, sines), value
-
-    def merge(self, mixed: Tensor) -> Tensor:
-        """Join heads (batch, heads, length, head width) to states (batch, length, width)."""
+        query, key, value = projected.permute(2, 0, 3, 1, 4)  # each (batch, heads, length, head width)
+        query, key = rotate(query, cosines, sines), rotate(key, cosines, sines)
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True)
         return self.out(mixed.transpose(1, 2).flatten(2))
-
-    def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-        query, key, value = self.project(hidden, cosines, sines)
-        return self.merge(F.scaled_dot_product_attention(query, key, value, is_causal=True))
 
 
 class Block(nn.Module):
@@ -74,11 +66,9 @@ class Block(nn.Module):
         self.mlp_in = nn.Linear(shape.width, 4 * shape.width)
         self.mlp_out = nn.Linear(4 * shape.width, shape.width)
 
-    def feed_forward(self, hidden: Tensor) -> Tensor:
-        return hidden + self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(hidden)), approximate="tanh"))
-
     def forward(self, hidden: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
-        return self.feed_forward(hidden + self.attention(self.attention_norm(hidden), cosines, sines))
+        hidden = hidden + self.attention(self.attention_norm(hidden), cosines, sines)
+        return hidden + self.mlp_out(F.gelu(self.mlp_in(self.mlp_norm(hidden)), approximate="tanh"))
 
 
 class Transformer(nn.Module):
@@ -108,14 +98,11 @@ class Transformer(nn.Module):
 
     def hidden(self, tokens: Tensor) -> Tensor:
         """Final states (batch, length, width) of `tokens` (batch, length)."""
-        return self.final_norm(self.through(self.blocks, tokens))
-
-    def through(self, blocks: Iterable[Block], tokens: Tensor) -> Tensor:
         cosines, sines = rotary_tables(tokens.shape[1], self.shape.rotary_width, tokens.device)
         hidden = self.embedding(tokens)
-        for block in blocks:
+        for block in self.blocks:
             hidden = block(hidden, cosines, sines)
-        return hidden
+        return self.final_norm(hidden)
 
     def logits(self, tokens: Tensor) -> Tensor:
         """Logits (batch, length, vocabulary) of the next token."""

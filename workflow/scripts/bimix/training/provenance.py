@@ -6,10 +6,6 @@ import subprocess
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from accelerate import Accelerator
 
 PACKAGES = ("torch", "accelerate", "numpy", "polars", "tokenizers", "safetensors")
 FITTING = ("numpy", "polars", "scipy", "lightgbm")
@@ -50,17 +46,6 @@ def installed(package: str) -> tuple[str, str | None]:
         return package, version(package)
     except PackageNotFoundError:
         return package, None
-
-
-def origin(accelerator: "Accelerator") -> dict:
-    """`code`, the device and the number of processes."""
-    import torch  # here only: the environment that fits laws need not have it
-
-    on_gpu = accelerator.device.type == "cuda"
-    return code(PACKAGES) | {
-        "device": torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads",
-        "processes": accelerator.num_processes,
-    }
 
 
 def begun(lines: Iterable[dict]) -> list[dict]:

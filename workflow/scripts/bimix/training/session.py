@@ -219,6 +219,9 @@ def open_session(options: argparse.Namespace) -> Session:
     vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
     accelerator = start(options, recipe)
     shape = Shape(**options.shape, vocabulary=vocabulary)
+    on_gpu = accelerator.device.type == "cuda"
+    device = torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads"
+    here = {"device": device, "processes": accelerator.num_processes}
     return Session(
         accelerator=accelerator,
         shape=shape,
@@ -235,7 +238,7 @@ def open_session(options: argparse.Namespace) -> Session:
         lock_seconds=options.lock_seconds,
         tokenizer=digest_file(options.tokenizer),
         record=options.train.with_name(CHECKED),
-        origin=provenance.origin(accelerator) if accelerator.is_main_process else {},
+        origin=provenance.code(provenance.PACKAGES) | here if accelerator.is_main_process else {},
         attention=attention_kernel(shape, train.row_length - 1, accelerator.device, recipe.precision),
     )
 
