@@ -13,7 +13,7 @@ from bimix.optimum.goal import Goal
 from bimix.optimum.intervals import left_out
 from bimix.optimum.objective import Objective
 from bimix.search.rounds import Search
-from bimix.transfer.unseen import deviations, unseen, unseen_sentence
+from bimix.transfer.unseen import confounded, deviations, unseen, unseen_sentence
 
 M = 4
 LAW = with_transfer(3, M)
@@ -80,6 +80,18 @@ def test_deviations_are_what_log_k_of_it_moves_at_each_step_and_size(sized: bool
     assert sized or found[0].max() < 0.8 * found[-1].max()
     units = found[-1, 0] / slopes[-1, 0]
     assert units >= 1.6 - 1e-3, "the deviation of log k, at least"
+
+
+def test_runs_that_lack_two_domains_together_do_not_tell_them_apart() -> None:
+    shares = mixtures(0, 9, M)
+    shares[:3, :2] = 0
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert confounded(shares) == [(0, 1), (1, 0)]
+    fitted = laws.fit("transfer", observe(LAW, shares, [100], 0.002))
+    assert any("d00 and d01, d01 and d00; run a mixture without" in sentence for sentence in fitted["warnings"])
+    shares[0, 1] = 0.4  # one run with the second, and without the first
+    shares /= shares.sum(axis=1, keepdims=True)
+    assert confounded(shares) == [(1, 0)]
 
 
 def test_the_next_runs_train_on_it() -> None:

@@ -17,7 +17,7 @@ from bimix.observations.observations import Observations
 from bimix.observations.tables import few
 from bimix.transfer.law import by_runs
 from bimix.transfer.run import far_apart, has_one_size, reversed_order
-from bimix.transfer.unseen import basis, unseen
+from bimix.transfer.unseen import basis, confounded, unseen
 
 # Beyond so many times the last fitted step, a curve over steps is a guess; then it is refused.
 FAR_AHEAD, TOO_FAR = 10, 100
@@ -265,10 +265,15 @@ def _warnings(fitted: dict) -> list[str]:
 
 
 def _rising(fitted: dict, observed: Observations) -> list[str]:
-    """Warnings of `transfer` about losses that rose with their own share; bimix has alpha."""
+    """Warnings of `transfer` about domains that no run tells apart, and losses that rose with their own
+    share; bimix has alpha.
+    """
     if fitted["law"] != "transfer" or by_runs(observed):
         return []
-    sentences, last = [], observed.last()
+    sentences, last, names = [], observed.last(), observed.domains
+    if pairs := [f"{names[i]} and {names[j]}" for i, j in confounded(observed.proportions)]:
+        said = "the runs without the first of these have one share of the second, for which it may be taken"
+        sentences.append(f"{said}: {few(pairs)}; run a mixture without the first and with another share of the second.")
     for i, domain in enumerate(observed.loss_domains):
         seen = np.isfinite(last[:, i])
         own = observed.pairs.get(domain, domain)
