@@ -1,9 +1,9 @@
 """What a cluster does to jobs, done to trainings by a real Slurm: each ends with the
 losses of an undisturbed run.
 
-All runs have the same mixture under different names, so that one undisturbed run is what each of
-them is held against. One call of Snakemake trains them side by side; a fault strikes each as soon
-as its attempt has saved a state.
+All runs are of one mixture, by models that differ in their names alone: one undisturbed run is what
+each is compared with, and none takes over another's, as runs of one model would. One call of
+Snakemake trains them side by side; a fault strikes each as soon as its attempt has saved a state.
 """
 
 import json
@@ -37,13 +37,13 @@ pytestmark = pytest.mark.timeout(2400)  # its fixture of struck runs is longer t
 GPUS = {"gpus": 8, "threads": 8}
 
 
-def losses(run: str, model: str = "slim") -> str:
-    return f"results/mini/runs/{model}/{run}/losses.parquet"
+def losses(model: str) -> str:
+    return f"results/mini/runs/{model}/plain/losses.parquet"
 
 
-def attempts(folder: Path, run: str, model: str = "slim") -> list[dict]:
-    """What the attempts of a run have noted, in the order of writing."""
-    paths = folder.glob(f"results/mini/runs/{model}/{run}/state/*/attempts.jsonl")
+def attempts(folder: Path, model: str) -> list[dict]:
+    """What the attempts at a model's run have noted, in the order of writing."""
+    paths = folder.glob(f"results/mini/runs/{model}/plain/state/*/attempts.jsonl")
     return [json.loads(line) for path in paths for line in path.read_text().splitlines()]
 
 
@@ -55,10 +55,11 @@ def took_turns(lines: list[dict]) -> bool:
 
 
 def prepare(folder: Path) -> None:
-    """A copy of the workflow, and runs of one mixture under as many names as there are faults."""
-    models = {"slim": {}, "wide": GPUS | {"batch_rows": 8}, "both": {"gpus": 2, "threads": 2, "nodes": 2}}
+    """A copy of the workflow, and one model under as many names as there are faults."""
+    models = {name: {} for name in ("slim", "orphaned", "restarted", *FAULTS)}
+    models |= {"wide": GPUS | {"batch_rows": 8}, "both": {"gpus": 2, "threads": 2, "nodes": 2}}
     config = mini_config(STEPS, STEPS // 10, **models)
-    write_checkout(folder, config, ["plain", "orphaned", "restarted", *FAULTS])
+    write_checkout(folder, config, ["plain"])
 
 
 def edit_profile(folder: Path) -> None:
@@ -66,15 +67,15 @@ def edit_profile(folder: Path) -> None:
     profile = yaml.safe_load((folder / PROFILE).read_text())
     del profile["default-resources"]["slurm_account"]  # there is no accounting here
     profile |= {"slurm-init-seconds-before-status-checks": 1, "latency-wait": 10}
-    partitions = "{'preempted': 'spare', 'dropped': 'loose', 'lost': 'pair'}.get(wildcards.run, 'gpu')"
+    partitions = "{'preempted': 'spare', 'dropped': 'loose', 'lost': 'pair'}.get(wildcards.model, 'gpu')"
     own = {
         "slurm_partition": partitions,
-        "runtime": "1 if wildcards.run == 'limited' and attempt == 1 else 60",
+        "runtime": "1 if wildcards.model == 'limited' and attempt == 1 else 60",
         "mem": "1GB",
     }
     # trained on the CPU with a pretended GPU beside it; a minute is too short
     # for a signal before its end
-    own |= {"gres": "gpu:a100:1", "slurm_extra": "'' if wildcards.run == 'limited' else '--signal=TERM@120'"}
+    own |= {"gres": "gpu:a100:1", "slurm_extra": "'' if wildcards.model == 'limited' else '--signal=TERM@120'"}
     profile["set-resources"]["pretrain_model"] |= own
     (folder / PROFILE).write_text(yaml.safe_dump(profile))
 
@@ -124,7 +125,7 @@ def undisturbed(prepared: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """Such a folder with a run without a cluster."""
     folder = tmp_path_factory.mktemp("undisturbed") / "w"
     shutil.copytree(prepared, folder)
-    done = snakemake(folder, losses("plain"), "--cores", "2")
+    done = snakemake(folder, losses("slim"), "--cores", "2")
     assert done.wait(LIMIT) == 0, said(folder)
     return folder
 
@@ -191,7 +192,7 @@ def strike(cluster: Cluster, folder: Path, running: subprocess.Popen) -> dict[st
 def orphan(cluster: Cluster, folder: Path) -> None:
     """Kill Snakemake while its training hangs, and call it again."""
     arguments = (losses("orphaned"), *ON_CLUSTER)
-    state = folder / "results/mini/runs/slim/orphaned/state"
+    state = folder / "results/mini/runs/orphaned/plain/state"
     running = snakemake(folder, *arguments, environment=cluster.environment)
     try:
         wait_until(
@@ -228,7 +229,7 @@ def struck(cluster: Cluster, undisturbed: Path, tmp_path_factory: pytest.TempPat
         assert running.wait() == 0, said(undisturbed)
         orphaned.result()
     assert hits == {run: times for run, (_, times) in FAULTS.items()}
-    shutil.copytree(apart / "results/mini/runs/slim/orphaned", undisturbed / "results/mini/runs/slim/orphaned")
+    shutil.copytree(apart / "results/mini/runs/orphaned", undisturbed / "results/mini/runs/orphaned")
     return undisturbed
 
 
@@ -236,7 +237,7 @@ def struck(cluster: Cluster, undisturbed: Path, tmp_path_factory: pytest.TempPat
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [*FAULTS, "orphaned"])
 def test_a_struck_run_ends_with_the_losses_of_an_undisturbed_one(struck: Path, run: str) -> None:
-    assert (struck / losses(run)).read_bytes() == (struck / losses("plain")).read_bytes()
+    assert (struck / losses(run)).read_bytes() == (struck / losses("slim")).read_bytes()
     lines = attempts(struck, run)
     begun = [line["step"] for line in lines if line["event"] == "begun"]
     assert len(begun) == (3 if run == "unlucky" else 2)
@@ -275,7 +276,7 @@ def test_a_controller_that_dies_is_asked_until_it_answers(cluster: Cluster, undi
     finally:
         running.kill()
         running.wait()
-    assert (folder / losses("restarted")).read_bytes() == (undisturbed / losses("plain")).read_bytes()
+    assert (folder / losses("restarted")).read_bytes() == (undisturbed / losses("slim")).read_bytes()
     events = [line["event"] for line in attempts(folder, "restarted")]
     assert events.count("begun") == 1 and events[-1] == "finished"
 
@@ -288,7 +289,7 @@ def test_eight_gpus_of_the_model_are_asked_for_on_one_node_and_an_interrupt_canc
     profile = yaml.safe_load((tmp_path / "w" / PROFILE).read_text())
     del profile["set-resources"]["pretrain_model"]["gres"]
     (tmp_path / "w" / PROFILE).write_text(yaml.safe_dump(profile))
-    arguments = (losses("plain", "wide"), *ON_CLUSTER)
+    arguments = (losses("wide"), *ON_CLUSTER)
     running = snakemake(tmp_path / "w", *arguments, environment=cluster.environment)
     named = ("squeue", "-h", "--states=all", "-o", "%i|%k|%T")
     own = "|rule_pretrain_model_wildcards_mini_wide_plain|"
@@ -343,14 +344,14 @@ def test_four_processes_on_two_nodes_go_on_after_one_is_lost(
         (tmp_path / name).chmod(0o755)
     environment = cluster.environment | {"PATH": f"{tmp_path}/bin:{cluster.environment['PATH']}"}
     environment |= {"PYTHONPATH": f"{tmp_path}/lib"}
-    # in a folder of its own: a finished run of the same mixture beside it would be taken over
+    # in a folder of its own: a finished run of the same mixture would be taken over
     whole = tmp_path / "whole"
     shutil.copytree(folder, whole)
-    done = snakemake(whole, losses("plain", "both"), *ON_CLUSTER, environment=environment)
+    done = snakemake(whole, losses("both"), *ON_CLUSTER, environment=environment)
     assert done.wait(LIMIT) == 0, said(whole)
-    running = snakemake(folder, losses("plain", "both"), *ON_CLUSTER, environment=environment)
+    running = snakemake(folder, losses("both"), *ON_CLUSTER, environment=environment)
     try:
-        saved = lambda: [line for line in attempts(folder, "plain", "both") if line["event"] == "saved"]  # noqa: E731
+        saved = lambda: [line for line in attempts(folder, "both") if line["event"] == "saved"]  # noqa: E731
         wait_until(saved, "a state", LIMIT)
         cluster.break_node("gpu4")
         cluster.call("scontrol", "update", "NodeName=gpu4", "State=DOWN", "Reason=broken")
@@ -363,10 +364,10 @@ def test_four_processes_on_two_nodes_go_on_after_one_is_lost(
     finally:
         running.kill()
         running.wait()
-    runs = [one / losses("plain", "both") for one in (folder, whole)]
+    runs = [one / losses("both") for one in (folder, whole)]
     for name in ("losses.parquet", "model.safetensors"):
         assert runs[0].with_name(name).read_bytes() == runs[1].with_name(name).read_bytes()
-    lines = attempts(folder, "plain", "both")
+    lines = attempts(folder, "both")
     begun = [line for line in lines if line["event"] == "begun"]
     assert [line["processes"] for line in begun] == [4, 4] and begun[1]["step"] > 0
     assert took_turns(lines)
