@@ -114,7 +114,7 @@ def test_slopes_are_shrunk_to_a_mean_and_that_to_one() -> None:
     y[0, 0] = y[2, 1] = np.nan
     y[1:, 2] = np.nan  # one run: no slope
     weights = np.array([1.0, 2, 1, 1, 0, 3])
-    found = sizes.slopes(factor, y, weights)
+    found = sizes.slopes(factor, y, weights, 0 * factor)[0]
     table = []
     for i in range(2):
         seen = np.isfinite(y[:, i]) & (weights > 0)
@@ -136,5 +136,5 @@ def test_slopes_are_shrunk_to_a_mean_and_that_to_one() -> None:
         first, second, middle = np.linalg.solve(matrix, [*xg, 0])
         known = xx / (xx + own)
     assert found == pytest.approx([1 + first, 1 + second, 1 + middle], abs=10 * sizes.SETTLED)
-    assert sizes.slopes(factor[:1], y[:1], np.ones(1)).tolist() == [1, 1, 1]
-    assert sizes.slopes(factor, y, np.zeros(6)).tolist() == [1, 1, 1]
+    assert sizes.slopes(factor[:1], y[:1], np.ones(1), 0 * factor[:1])[0].tolist() == [1, 1, 1]
+    assert sizes.slopes(factor, y, np.zeros(6), 0 * factor)[0].tolist() == [1, 1, 1]
