@@ -18,6 +18,8 @@ def test_what_no_epochs_follow_from_is_said_where_counts_are_used(capsys: pytest
     note_unlimited(fitted, {"code": 1e9}, 1e9)
     said, warned = capsys.readouterr()
     assert said == "" and warned == "--tokens does not name web, law: taken to be never repeated.\n"
+    note_unlimited(fitted, dict.fromkeys(["web", "code", "law", "wbe"], 1e9), 1e9)
+    assert "wbe" in capsys.readouterr().err
     # tokens that no epochs follow from are said where the law reads them
     note_unlimited({"law": "transfer", "domains": ["web"]}, {"web": 1e9}, None)
     assert "--run-tokens): no text is taken to be repeated" in capsys.readouterr().err

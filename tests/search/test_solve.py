@@ -206,10 +206,12 @@ def test_what_breaks_the_objective_is_no_candidate() -> None:
     assert weigh(Believed(posterior, optimum, own, {"m1": even}, rules), runs).best == "wanted_4"
 
 
-def test_one_mixture_under_many_names_is_refused(tmp_path) -> None:
-    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=4)
-    one = mixtures.with_columns(proportion=0.2)
-    refused("one mixture", solved, tmp_path, losses, one)
+@pytest.mark.parametrize("distinct", [1, 2])
+def test_few_mixtures_under_many_names_are_refused(tmp_path, distinct: int) -> None:
+    losses, mixtures = made_laws.tables(made_laws.law(0), 0, runs=6)
+    of = {f"m0{n}": f"m0{n % distinct}" for n in range(6)}
+    copies = pl.DataFrame({"name": list(of), "mixture": list(of.values())}).join(mixtures, on="mixture")
+    refused(f"have {distinct} mixtures", solved, tmp_path, losses, copies.drop("mixture").rename({"name": "mixture"}))
 
 
 def test_a_run_without_a_domain_is_left_out_of_bimix_alone(tmp_path) -> None:

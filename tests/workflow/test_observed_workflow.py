@@ -119,6 +119,18 @@ def test_a_table_with_an_older_time_is_read_again_and_verify_names_it(workplace:
     assert subprocess.run(verify, cwd=workplace, capture_output=True, check=False).returncode == 0
 
 
+def test_every_rule_that_reads_a_users_prior_knows_it_by_its_content() -> None:
+    """Those of trainings read a prior that the workflow makes."""
+    texts = [path.read_text() for path in (checkout.ROOT / "workflow/rules").glob("*.smk")]
+    rules = [block for text in texts for block in re.split(r"^(?=rule )", text, flags=re.MULTILINE)]
+    reads = {block.split(":")[0].removeprefix("rule "): block for block in rules if "planned(inputs.prior)" in block}
+    assert {name for name, block in reads.items() if "brought=" not in block} == {
+        "propose_round",
+        "judge_search",
+        "score_sizes",
+    }
+
+
 def test_a_mixture_that_bears_a_laws_name_is_its_optimum(workplace: Path) -> None:
     changed(workplace, compare={"mixtures": ["m4", "m0", "bimix"]})
     rules = {"m0": "mix_observed", "m4": "mix_observed", "bimix": "optimize_mixture", "transfer": "optimize_mixture"}

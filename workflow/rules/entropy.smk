@@ -173,5 +173,7 @@ rule plot_cross_entropy:
         "results/{dataset}/logs/plot_cross_entropy.log",
     conda:
         "../../envs/analysis.yaml"
+    params:
+        brought=brought(setting("domains", default=())),
     shell:
         RUN + r"plot_cross_entropy.py --cross-entropy {input.cross_entropy:q} --out {output.figure:q} 2>{log:q}"

@@ -121,6 +121,7 @@ rule compare_laws:
         "../../envs/analysis.yaml"
     params:
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
+        brought=brought(as_json("datasets/{dataset}/domain_groups", {})),
         laws=config["laws"]["compare"],
     shell:
         RUN + r"""compare_laws.py \
@@ -178,6 +179,7 @@ rule trace_learning:
         "../../envs/analysis.yaml"
     params:
         domain_groups=as_json("datasets/{dataset}/domain_groups", {}),
+        brought=brought(as_json("datasets/{dataset}/domain_groups", {})),
         laws=config["laws"]["compare"],
         seed=config["laws"]["seed"],
     shell:

@@ -124,14 +124,16 @@ def pools_of(options: argparse.Namespace) -> dict[str, float] | None:
 
 
 def note_unlimited(fitted: dict, tokens: dict[str, float] | None, run_tokens: float | None) -> None:
-    """Report on stderr domains without token counts, or that the run's length is not known. Errors:
-    a domain has 0 tokens.
+    """Report on stderr domains without token counts, counts of no domain, or that the run's length is
+    not known. Errors: a domain has 0 tokens.
     """
     if empty := [domain for domain in fitted["domains"] if tokens and tokens.get(domain) == 0]:
         raise InputError(f"--tokens has 0 of {empty[0]!r}: no run can read it; take it out of tokens and mixtures.")
     missing = [domain for domain in fitted["domains"] if tokens and run_tokens and domain not in tokens]
     if missing:
         print(f"--tokens does not name {', '.join(missing)}: taken to be never repeated.", file=sys.stderr)
+    if strange := [domain for domain in tokens or () if domain not in fitted["domains"]]:
+        print(f"--tokens names {', '.join(strange)}, which no mixture trains on: not read.", file=sys.stderr)
     if tokens and not run_tokens and LAWS[fitted["law"]].reads_pools:
         print("how long the run is is not known (--run-tokens): no text is taken to be repeated.", file=sys.stderr)
 

@@ -26,7 +26,7 @@ from bimix.judge.verdict import Promise, Verdict, trusted
 from bimix.laws.fitted import defined, fit
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import SEARCHED
-from bimix.observations.chosen import Chosen
+from bimix.observations.chosen import LEAST, Chosen
 from bimix.observations.observations import Observations
 from bimix.observations.tables import few
 from bimix.optimum.flags import note_unlimited
@@ -109,10 +109,12 @@ class Answer:
 
 
 def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observations) -> Answer:
-    """The answer of the runs chosen, which are `observed`. Errors: the reference was not run, or is not
-    compared; no law could be fitted.
+    """The answer of the runs chosen, which are `observed`. Errors: fewer than LEAST mixtures; the
+    reference was not run, or is not compared; no law could be fitted.
     """
     judging, domains = criterion_of(options), observed.domains
+    if (mixtures := len(np.unique(observed.proportions.round(6), axis=0))) < LEAST:
+        raise InputError(f"the runs have {mixtures} mixtures that differ: a law and its errors need {LEAST} or more.")
     ran = {
         name: dict(zip(domains, own.tolist(), strict=True))
         for name, own in zip(observed.mixtures, observed.proportions, strict=True)
