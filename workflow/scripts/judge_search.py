@@ -34,8 +34,7 @@ def main(argv: list[str] | None = None) -> None:
     reports = [read_json(path) for path in options.reports]
     hand = by_hand(options, search)
     write_table(rounds_table(search, reports, hand), options.rounds)
-    best = search.seen.names[search.best]
-    as_mixture(search.observed.domains, search.shares_of(best)).write(options.out)
+    as_mixture(search.observed.domains, search.seen.shares[search.best]).write(options.out)
     text = "\n".join(answer(search, reports, hand))
     write_text(options.answer, f"{text}\n")
     print(text)

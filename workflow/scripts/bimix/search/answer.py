@@ -95,7 +95,7 @@ def read_rules(options: argparse.Namespace, search: Search) -> Wanted:
 
 def by_hand(options: argparse.Namespace, search: Search) -> dict[str, np.ndarray]:
     """{name: shares (m,)} of rules by hand that hold the constraints: as measured, or by the law."""
-    ran = {name: search.shares_of(name) for name in search.seen.names}
+    ran = dict(zip(search.seen.names, search.seen.shares, strict=True))
     rules = read_rules(options, search).every_rule(options.hand, options.max_epochs)
     rules = with_rules(ran, rules, reserved=True).items()
     broken = {name for name, miss in zip(search.seen.names, search.missed.tolist(), strict=True) if miss > HELD}

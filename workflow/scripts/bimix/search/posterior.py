@@ -254,10 +254,6 @@ class Posterior:
         sizes = self.observed.parameters
         return int(np.argmin(mean) if sizes is None else np.lexsort([-sizes, mean.round(12)])[0])
 
-    def shares_of(self, mixture: str) -> np.ndarray:
-        """The shares (m,) of a run's mixture."""
-        return self.seen.shares[self.seen.names.index(mixture)]
-
     def gain(self, reference: np.ndarray, shares: np.ndarray) -> tuple[float, float]:
         """By how much of the reference's objective a mixture (m,) is below it; the deviation, with the
         law taken as known.

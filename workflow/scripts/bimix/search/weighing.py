@@ -69,7 +69,8 @@ def with_rules(
 def gain_over(posterior: Posterior, name: str, shares: np.ndarray, over: str, others: np.ndarray) -> Gain:
     """The gain of a mixture (m,) over another by the law and all runs, with the jackknife's interval."""
     gain, deviation = posterior.refitted_gain(others, shares)
-    width = float(stdtrit(freedom(posterior), (1 + LEVEL) / 2)) * deviation
+    freedom = max(len(set(posterior.seen.names)) - 1, 1)
+    width = float(stdtrit(freedom, (1 + LEVEL) / 2)) * deviation
     return Gain(name, over, *(100 * (gain + part * width) for part in (0, -1, 1)), LEVEL)
 
 
@@ -82,11 +83,6 @@ def over_hand(posterior: Posterior, name: str, shares: np.ndarray, hand: Mapping
     if gain.low > 0:
         return f"it is {gain}, the best rule by hand"
     return f"not better than {best}, the best rule by hand: {str(gain).removesuffix(best)}it"
-
-
-def freedom(posterior: Posterior) -> int:
-    """Degrees of freedom of a gain's interval: the runs less one."""
-    return max(len(set(posterior.seen.names)) - 1, 1)
 
 
 def verdict(
