@@ -289,7 +289,7 @@ def test_without_a_law_that_is_a_formula_the_page_has_shares_and_no_predictions(
         "found": dict(zip(DOMAINS, (0.4, 0.3, 0.1, 0.1, 0.1), strict=True)),
     }
     flags = {"lower": '{"web": 0.1}', "upper": None, "tokens": json.dumps(dict.fromkeys(DOMAINS, 1e3))}
-    asked = SimpleNamespace(**flags, run_tokens=1e4)
+    asked = SimpleNamespace(**flags, run_tokens=1e4, max_epochs=None)
     text = page(asked, "made", {}, pl.DataFrame(), mixtures, {}, "even", "found", 100, said=[("Why", "<")])
     (tmp_path / "explore.html").write_text(text)
     browser.open(tmp_path / "explore.html")
