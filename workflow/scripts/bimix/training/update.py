@@ -67,9 +67,11 @@ def settle_order(session: Session, model: nn.Module, micro_batch: int) -> None:
     gradient's place decides in which order those of three and more processes are summed. Without
     this pass the first update of a resumed run would be rounded differently.
     """
-    rows = min(micro_batch, session.own_rows)
-    trial = torch.zeros(rows, session.train.row_length, dtype=torch.int32, device=session.accelerator.device)
-    session.accelerator.backward(model(trial))
+    accelerator = session.accelerator
+    own = own_slice(session.recipe.batch_rows, accelerator.process_index, accelerator.num_processes)
+    rows = min(micro_batch, own.stop - own.start)  # as in an update: a compiled model has a graph for it
+    trial = torch.zeros(rows, session.train.row_length, dtype=torch.int32, device=accelerator.device)
+    accelerator.backward(model(trial))
     model.zero_grad(set_to_none=True)
 
 
