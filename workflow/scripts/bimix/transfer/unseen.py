@@ -17,7 +17,7 @@ from bimix.transfer.run import effects_at, run_of
 LEAST = 1.6  # deviation of log k from its prior, with which 90 % intervals hold 90 % on Olmix' 64 domains
 MOVE = 1e-6  # of k, for slopes
 SEEN = 1e-3  # a share that no run exceeds says nothing of its domain
-VARIED = 0.02  # the range of shares that says something of a domain
+VARIED, OFTEN = 0.05, 0.2  # the range of shares that says something of a domain; a part of the runs
 
 
 def unseen(fitted: dict) -> list[str]:
@@ -26,13 +26,13 @@ def unseen(fitted: dict) -> list[str]:
 
 
 def confounded(shares: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs of domains (i, j): the runs (n, m) without i, two at least, have one share of j, so that a
-    law may take what a first share of i is worth for what j is.
+    """Pairs of domains (i, j): the runs (n, m) without i, two and OFTEN of all at least, have one share
+    of j, so that a law may take what a first share of i is worth for what j is.
     """
     pairs, varied = [], np.ptp(shares, axis=0) > VARIED
     for i, column in enumerate(shares.T):
         without = shares[column <= SEEN]
-        if 2 <= len(without) < len(shares):
+        if max(2, OFTEN * len(shares)) <= len(without) < len(shares):
             same = varied & (np.ptp(without, axis=0) <= SEEN)
             pairs += [(i, int(j)) for j in np.flatnonzero(same) if j != i]
     return pairs
