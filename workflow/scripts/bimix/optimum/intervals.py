@@ -143,6 +143,18 @@ class LeftOut:
             return np.nan, 1
         return float(np.sqrt(np.mean(errors**2))), len(errors) - 1
 
+    def quantile_of_losses(self, level: float) -> np.ndarray:
+        """Errors of losses (d,) over their spread: the mean of the t quantile, which few runs need,
+        and of that of the left-out errors themselves, whose few large ones make the spread large.
+        """
+        deviation, freedom = self.spread()
+        expected = np.sqrt(deviation**2 + self.excess(self.proportions, self.step, None))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = np.abs(np.log(self.observed / self.predicted)) / expected
+        scores = scores[np.isfinite(scores)]
+        by_t = stdtrit(freedom, (1 + level) / 2)
+        return (by_t + np.quantile(scores, level)) / 2 if len(scores) else by_t
+
     def excess(self, shares: np.ndarray, step: int, target: np.ndarray | None) -> np.ndarray:
         """Additional variance of a log loss at mixtures (k, m) far from the runs, where the refits
         disagree.
@@ -179,11 +191,15 @@ class LeftOut:
     def width(
         self, shares: np.ndarray, step: int, target: np.ndarray | None, level: float, between: bool = False
     ) -> np.ndarray:
-        """Half the width of the t-interval of a log loss at mixtures (k, m), of each loss domain or
+        """Half the width of the interval of a log loss at mixtures (k, m), of each loss domain or
         of their average; `between` mixtures without the common error of the curve over steps.
         """
-        deviation, freedom = self.spread() if target is None else self.spread_of_average(target)
-        of_runs = stdtrit(freedom, (1 + level) / 2) * np.sqrt(deviation**2 + self.excess(shares, step, target))
+        if target is None:
+            quantile, deviation = self.quantile_of_losses(level), self.spread()[0]
+        else:
+            deviation, freedom = self.spread_of_average(target)
+            quantile = stdtrit(freedom, (1 + level) / 2)
+        of_runs = quantile * np.sqrt(deviation**2 + self.excess(shares, step, target))
         return np.hypot(of_runs, self.ahead(step, target, level, between))
 
     def ends(self, guess: np.ndarray, shares: np.ndarray, step: int, target: np.ndarray | None, level: float):
