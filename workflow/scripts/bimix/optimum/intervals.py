@@ -151,8 +151,7 @@ class LeftOut:
         expected = np.sqrt(deviation**2 + self.excess(self.proportions, self.step, None))
         with np.errstate(divide="ignore", invalid="ignore"):
             scores = np.abs(np.log(self.observed / self.predicted)) / expected
-        scores = scores[np.isfinite(scores)]
-        by_t = stdtrit(freedom, (1 + level) / 2)
+        by_t, scores = stdtrit(freedom, (1 + level) / 2), scores[np.isfinite(scores)]
         return (by_t + np.quantile(scores, level)) / 2 if len(scores) else by_t
 
     def excess(self, shares: np.ndarray, step: int, target: np.ndarray | None) -> np.ndarray:

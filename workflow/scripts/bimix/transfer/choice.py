@@ -133,7 +133,8 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
         if _ratio(entry[2], chosen[2]) < 1:
             chosen = entry
     choice, near, errors = chosen
-    bare, tallest = _without_each(shares[used].mean(axis=0)), np.nanmax(y[used], axis=0) + np.log(WILD)
+    bare = shares[used].mean(axis=0) * ~np.eye(shares.shape[1], dtype=bool)
+    bare, tallest = bare / bare.sum(axis=1, keepdims=True), np.nanmax(y[used], axis=0) + np.log(WILD)
     others = np.arange(len(bare))[:, None] != own  # a loss may rise without bound where its own domain goes
     while True:
         made = settings(choice) | {"terms": choice["terms"], "weights": rows[-1:]}
@@ -144,12 +145,6 @@ def choose(shares, y, own, weights=None, gaps=None, straight=None, spread=None):
             break
         choice = {**choice, "ridges": np.where(wild, 10 * each, each).tolist()}
     return {**choice, "errors": errors.tolist(), "cross_validated": [entry for entry, *_ in tried]}, parts
-
-
-def _without_each(mixture: np.ndarray) -> np.ndarray:
-    """A mixture (m,) without each of its domains in turn (m, m)."""
-    bare = np.where(np.eye(len(mixture)) > 0, 0.0, mixture)
-    return bare / bare.sum(axis=1, keepdims=True)
 
 
 def _fits(shares, y, own, ridge, rows, start, gaps=None, **made) -> mixing.Mixing:
