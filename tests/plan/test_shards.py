@@ -61,7 +61,7 @@ def read(config: dict, **settings: object) -> Shards:
 
 
 def files(shards: Shards, split: str) -> list[str]:
-    return [path for shard in shards.of(split) for path in shard.files]
+    return [path for shard in shards.in_split(split) for path in shard.files]
 
 
 def test_validation_is_a_share_or_files(config: dict) -> None:

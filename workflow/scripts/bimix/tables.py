@@ -15,16 +15,14 @@ import polars as pl
 from bimix.digests import check
 from bimix.errors import InputError
 
-# Columns of names, read as text even where all are numbers, such as the row numbers of published
-# tables.
+# Columns of names: read as text, even where all are numbers (row numbers of published tables).
 NAMES = ("mixture", "domain", "worst_domain")
-# Names of other tools for the column of the mixture.
+# What other tools call the column of the mixture, in lower case.
 CALLED = ("run", "name", "experiment", "index", "model")
 # Columns that have a meaning here, in lower case.
 WORDS = ("mixture", "step", "domain", "loss", "proportion", "seed", "tokens", "parameters", "pool", "metric", "value")
 SEPARATORS = (",", ";", "\t")
-# What stands above the header in files of spreadsheets and of other programs.
-ABOVE = re.compile(r"#|//")
+ABOVE = re.compile(r"#|//")  # the start of comments, which some programs write above the header
 SEPARATOR = re.compile(r'"?sep=(.)"?\s*$')  # the first line of some spreadsheets
 ROW_NUMBERS = re.compile(r"(Unnamed: \d+)?")  # as pandas calls the column of its row numbers
 PERCENT = r"^\s*-?\d+([.,]\d+)?\s*%\s*$"
@@ -32,8 +30,7 @@ PERCENT = r"^\s*-?\d+([.,]\d+)?\s*%\s*$"
 ROUNDING = 0.005
 EXACT = 1e-6  # a sum farther from 1, within ROUNDING, is rescaled with a remark
 TEXTS = (".csv", ".tsv")
-# A parquet file of some kB may claim any number of rows.
-MOST_ROWS = 20_000_000
+MOST_ROWS = 20_000_000  # a parquet file of some kB may claim any number
 
 
 def read_table(path: Path | str) -> pl.DataFrame:
@@ -41,7 +38,7 @@ def read_table(path: Path | str) -> pl.DataFrame:
     comma, semicolon or tab in its header.
 
     Errors: no such file, another ending, a digest that differs, not a table of that kind, a line
-    that is not UTF-8, what stands above the header, lines that end in CR alone, an open quote, more
+    that is not UTF-8, a comment above the header, lines that end in CR alone, an open quote, more
     than MOST_ROWS rows of parquet.
     """
     path = Path(path)
@@ -52,9 +49,9 @@ def read_table(path: Path | str) -> pl.DataFrame:
     check(path)
     try:
         if path.suffix in TEXTS:
-            form = _form(path)
-            table = pl.read_csv(path, infer_schema_length=None, glob=False, **form)
-            return _without_percents(table, but=form["schema_overrides"])
+            arguments = _csv_arguments(path)
+            table = pl.read_csv(path, infer_schema_length=None, glob=False, **arguments)
+            return _percents_to_shares(table, names=arguments["schema_overrides"])
         rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
         if rows > MOST_ROWS:
             raise InputError(f"{path} has {rows:,} rows: a table of losses or mixtures has {MOST_ROWS:,} at most.")
@@ -65,22 +62,20 @@ def read_table(path: Path | str) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError) as error:
         check_utf8(path)
         _check_cells(path)
-        said = str(error).partition("\n")[0]  # polars' advice to programmers follows
-        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {said}") from error
+        message = str(error).partition("\n")[0]  # polars' advice to programmers follows
+        raise InputError(f"{path} cannot be read as a {path.suffix[1:]} table: {message}") from error
 
 
-def _without_percents(table: pl.DataFrame, but: Collection[str]) -> pl.DataFrame:
-    """The table with shares in place of the columns, `but` those of names, in which each number has
-    a sign of percent.
-    """
-    texts = [name for name, kind in table.schema.items() if kind == pl.String and name not in but]
+def _percents_to_shares(table: pl.DataFrame, names: Collection[str]) -> pl.DataFrame:
+    """The table with shares in the columns where each number has a percent sign, except in `names`."""
+    texts = [name for name, kind in table.schema.items() if kind == pl.String and name not in names]
     percents = [name for name in texts if table[name].str.contains(PERCENT).all() and table[name].count()]
     number = pl.col(percents).str.replace("%", "").str.replace(",", ".").str.strip_chars().cast(pl.Float64)
     return table.with_columns(number / 100) if percents else table
 
 
 def lines_above(name: str) -> int:
-    """The lines above the header of a text file: the separator may stand there."""
+    """The number of lines above the header of a text file: 1 if the first names the separator, or 0."""
     path = Path(name)
     if not is_text(name) or not path.is_file():
         return 0
@@ -116,64 +111,65 @@ def _check_cells(path: Path) -> None:
     if path.suffix not in TEXTS:
         return
     with path.open(encoding="utf-8-sig", newline="") as text:
-        form = _form(path)
-        rows = csv.reader(
-            itertools.islice(text, form.get("skip_lines", 0), None), delimiter=form["separator"], strict=True
-        )
+        arguments = _csv_arguments(path)
+        lines = itertools.islice(text, arguments.get("skip_lines", 0), None)
+        rows = csv.reader(lines, delimiter=arguments["separator"], strict=True)
         try:
-            header, begun = next(filter(None, rows), []), rows.line_num + 1
+            # A row may go over several lines (in quotes): an error names its first.
+            header, first_line = next(filter(None, rows), []), rows.line_num + 1
             for row in rows:
                 if len(row) > len(header):
                     raise InputError(
-                        f"{path}, line {begun} has {len(row)} cells, and the header {len(header)}: take out what is too"
+                        f"{path}, line {first_line} has {len(row)} cells, and the header {len(header)}: take out what is too"
                         " much, quote a text with the separator in it, and write decimal points."
                     )
-                begun = rows.line_num + 1
+                first_line = rows.line_num + 1
         except csv.Error as error:
             raise InputError(
-                f"{path}, line {begun}: a quote there is opened and not closed, or stands within a text: take it out, or"
+                f"{path}, line {first_line}: a quote there is opened and not closed, or stands within a text: take it out, or"
                 " write it twice."
             ) from error
 
 
-def called(columns: Sequence[str]) -> list[str]:
+def _mixture_columns(columns: Sequence[str]) -> list[str]:
     """The columns that may name the mixture in a table without `mixture`; none in a table of domain
     and one column per mixture, since its mixtures may have these names.
     """
-    there = {column.strip().lower() for column in columns}
-    if "mixture" in there or ("domain" in there and not {"loss", "proportion"} & there):
+    lowered = {column.strip().lower() for column in columns}
+    if "mixture" in lowered or ("domain" in lowered and not {"loss", "proportion"} & lowered):
         return []
     return [column for column in columns if column.strip().lower() in CALLED]
 
 
 def renamed(table: pl.DataFrame, name: str) -> pl.DataFrame:
-    """The table with the workflow's column names: `Step` becomes step, and without a column mixture
-    the one column of CALLED becomes it; without row numbers.
+    """The table without row numbers and with the workflow's column names: `Step` becomes step, and
+    where no column is `mixture`, the one column of CALLED becomes it.
 
     Errors: two columns of CALLED, either of which may be meant.
     """
     table = table.drop(
         column for column, kind in table.schema.items() if kind.is_integer() and ROW_NUMBERS.fullmatch(column)
     )
-    small = {column: low for column in table.columns if (low := column.strip().lower()) in WORDS}
-    table = table.rename({column: low for column, low in small.items() if [*small.values()].count(low) == 1})
-    found = called(table.columns)
+    lowered = {column: column.strip().lower() for column in table.columns}
+    times = Counter(lowered.values())  # `Loss` and `loss` in one table both stay
+    table = table.rename({column: word for column, word in lowered.items() if word in WORDS and times[word] == 1})
+    found = _mixture_columns(table.columns)
     if len(found) > 1:
         raise InputError(f"{name} has no column 'mixture' but {' and '.join(found)}: call the right one 'mixture'.")
     return table.rename({found[0]: "mixture"}) if found else table
 
 
-def _form(path: Path) -> dict:
+def _csv_arguments(path: Path) -> dict:
     """Polars' arguments for a text file: separator, decimal commas, columns of names. Errors: no
     line, no header in the first, CR alone as its end, two columns of one name, the second of which
     polars would rename.
     """
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-        first = [line for line in itertools.islice(lines, 50) if line.strip()]
-    above = SEPARATOR.match(first[0]) if first else None
-    first = first[1:] if above else first
-    header = first[0] if first else ""
-    if "\ufffd" in header:  # polars would read the letter for any that cannot be read
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        lines = [line for line in itertools.islice(text, 50) if line.strip()]
+    above = SEPARATOR.match(lines[0]) if lines else None
+    lines = lines[1:] if above else lines
+    header = lines[0] if lines else ""
+    if "\ufffd" in header:  # the mark of bytes that are not UTF-8: polars would accept them
         check_utf8(path)
     if not header:
         raise InputError(f"{path} is empty: it needs a line with the names of the columns, and a line for each row.")
@@ -192,17 +188,16 @@ def _form(path: Path) -> dict:
         if times > 1:
             raise InputError(f"{path} has {times} columns {name!r}: give each a name of its own (in wandb, each run).")
     # with semicolons numbers may have decimal commas, as in many European spreadsheets
-    commas = separator == ";" and any(re.search(r"(^|;)\s*-?\d+,\d+\s*(;|$)", line.strip()) for line in first[1:])
-    texts = {name: pl.String for name in names if name.strip().lower() in NAMES} | dict.fromkeys(
-        called(names), pl.String
-    )
+    commas = separator == ";" and any(re.search(r"(^|;)\s*-?\d+,\d+\s*(;|$)", line.strip()) for line in lines[1:])
+    texts = [name for name in names if name.strip().lower() in NAMES] + _mixture_columns(names)
+    types = dict.fromkeys(texts, pl.String)
     skipped = {"skip_lines": 1} if above else {}
-    return {"separator": separator, "decimal_comma": commas, "schema_overrides": texts} | skipped
+    return {"separator": separator, "decimal_comma": commas, "schema_overrides": types} | skipped
 
 
 def read_json(path: Path | str, kinds: tuple[type, ...] = (dict,)) -> dict | list:
-    """The JSON object in `path`, or what else is among `kinds`. Errors: no file, another digest, none
-    of these kinds, a key twice.
+    """The JSON in `path`, an object unless `kinds` names other types. Errors: no file, another digest,
+    another type, a key twice.
     """
     path = Path(path)
     if not path.is_file():
@@ -214,11 +209,11 @@ def read_json(path: Path | str, kinds: tuple[type, ...] = (dict,)) -> dict | lis
 
 
 def parsed_json(text: str | bytes, name: str, kinds: tuple[type, ...] = (dict,)) -> dict | list:
-    """The JSON object, or what else is among `kinds`, in a text called `name`. Errors: it is none of
-    them, a key twice, too deep.
+    """The JSON in a text, an object unless `kinds` names other types; errors call the text `name`.
+    Errors: another type, a key twice, too deep.
     """
     try:
-        # Python refuses a number of thousands of digits; read as infinite, its key is reported
+        # Python refuses integers of thousands of digits; as infinity, they are refused by key
         content = json.loads(
             text,
             object_pairs_hook=lambda pairs: _unique(pairs, name),

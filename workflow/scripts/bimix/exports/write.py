@@ -75,45 +75,47 @@ def write(stages: Sequence[Export]) -> Written:
 
 
 def blanks(domains: Sequence[str]) -> dict[str, str]:
-    """{format: its text with marks} of the formats that consist of shares and paths alone, for a
-    page that fills them in: @@d0@@ is the first domain's weight as a decimal, @@w0@@ as a number,
-    @@p0@@ its path. Weights stand in for the marks first: so small that the two notations differ,
-    and none a prefix of another.
+    """{format: text with marks} of the formats that consist of shares and paths alone, for a page that
+    fills in a mixture: @@d0@@ is the first domain's weight as a decimal, @@w0@@ as a number, @@p0@@
+    its path.
     """
-    marks = {name: (10_001 + 10 * k) / 10**DECIMALS for k, name in enumerate(domains)}
+    # These weights are written first, and marks replace them. They are so small that a number has an
+    # exponent, unlike a decimal, and none is a prefix of another.
+    weights = {name: (10_001 + 10 * k) / 10**DECIMALS for k, name in enumerate(domains)}
     data = Data(name="", domains={name: {"train": [f"path/{k}/of"]} for k, name in enumerate(domains)})
     texts = {}
-    for form in SHARES_ALONE:
-        export = Export(form, data, marks, (), None, dict.fromkeys(domains))
-        parts = [Part(name, data.domains[name].train, weight, name) for name, weight in marks.items()]
-        vars(export)["parts"] = parts  # in the place of weights that sum to 1
-        texts[form] = write([export]).text
-        for k, weight in enumerate(marks.values()):
-            for mark, written in (("d", _decimal(weight)), ("w", repr(weight)), ("p", f"path/{k}/of")):
-                texts[form] = texts[form].replace(written, f"@@{mark}{k}@@")
+    for format in SHARES_ALONE:
+        export = Export(format, data, weights, (), None, dict.fromkeys(domains))
+        parts = [Part(name, data.domains[name].train, weight, name) for name, weight in weights.items()]
+        vars(export)["parts"] = parts  # the cached property would round the weights to a sum of 1
+        text = write([export]).text
+        for k, weight in enumerate(weights.values()):
+            text = text.replace(_decimal(weight), f"@@d{k}@@").replace(repr(weight), f"@@w{k}@@")
+            text = text.replace(f"path/{k}/of", f"@@p{k}@@")
+        texts[format] = text
     return texts
 
 
 def _unread(stages: Sequence[Export]) -> list[str]:
-    """Remarks: domains left out, data not in the mixture, files that the consumer cannot read; each
-    of all stages together.
+    """Remarks on all stages together: domains left out, domains of the data that the mixture lacks,
+    and files that the consumer cannot read.
     """
-    export, data, said = stages[0], stages[0].data, []
+    export, data, remarks = stages[0], stages[0].data, []
     shares = dict.fromkeys(name for stage in stages for name in stage.shares)
     dropped = dict.fromkeys(name for stage in stages for name in stage.dropped if name not in shares)
     if dropped and not export.form.zero:
-        said.append(f"Left out, for their proportion is 0: {', '.join(dropped)}.")
+        remarks.append(f"Left out, for their proportion is 0: {', '.join(dropped)}.")
     others = [name for name in data.domains if name not in shares and name not in dropped]
     if others:
-        said.append(f"The mixture does not name these domains of {data.name}: {', '.join(others)}.")
+        remarks.append(f"The mixture does not name these domains of {data.name}: {', '.join(others)}.")
     files = (file.path for name in shares for file in data.domains[name].train)
-    text = [] if export.form.text else [path for path in files if re.search(TEXT, path)]
-    if text:
-        said.append(
-            f"{export.format} reads what a tool of its own made of text, and {text[0]!r} is text: tokenise it, and name"
-            f" what comes out in {data.name}."
+    text_files = [] if export.form.text else [path for path in files if re.search(TEXT, path)]
+    if text_files:
+        remarks.append(
+            f"{export.format} reads what a tool of its own made of text, and {text_files[0]!r} is text: tokenise it, and"
+            f" name what comes out in {data.name}."
         )
-    return said
+    return remarks
 
 
 def overview(stages: Sequence[Export]) -> str:
@@ -121,16 +123,16 @@ def overview(stages: Sequence[Export]) -> str:
     titles = ["proportion"] if len(stages) == 1 else [f"stage {number}" for number in range(1, len(stages) + 1)]
     rows = [("domain", *titles, "run tokens", "unique tokens", "epochs")]
     for name in sorted({name for stage in stages for name in stage.shares}):
-        own = [stage for stage in stages if name in stage.shares]
-        unique = own[0].pools[name]
-        tokens = None if own[0].run_tokens is None else sum(stage.shares[name] * stage.run_tokens for stage in own)
+        reading = [stage for stage in stages if name in stage.shares]
+        unique, tokens = reading[0].pools[name], None
+        if reading[0].run_tokens is not None:
+            tokens = sum(stage.shares[name] * stage.run_tokens for stage in reading)
         numbers = [tokens, unique, None if tokens is None or unique is None else tokens / unique]
         cells = ["-" if number is None else f"{number:.4g}" for number in numbers]
         rows.append((name, *(f"{stage.shares.get(name, 0.0):.6f}" for stage in stages), *cells))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
+    line = "  ".join(f"{{:{width}}}" for width in widths)
+    return "\n".join(line.format(*row).rstrip() for row in rows)
 
 
 def _sentence(text: str) -> str:
@@ -138,6 +140,7 @@ def _sentence(text: str) -> str:
 
 
 def _finalize(value: object) -> object:
+    """A value as Jinja writes it. Errors: it went through no filter that quotes it."""
     if isinstance(value, Quoted) or type(value) is int:
         return value
     raise TypeError(f"a template writes {value!r} without a filter that quotes it")
@@ -149,10 +152,10 @@ def _python(value: object) -> Quoted:
 
 
 def _yaml(value: str | float) -> Quoted:
-    """A YAML scalar on one line, as a key or a value."""
+    """A YAML scalar on one line, as a key or a value: a text with line breaks in double quotes."""
     style = '"' if isinstance(value, str) and value.splitlines() not in ([], [value]) else None
     text = yaml.safe_dump(value, allow_unicode=True, width=float("inf"), default_style=style)
-    return Quoted(text.removesuffix("\n").removesuffix("\n..."))
+    return Quoted(text.removesuffix("\n").removesuffix("\n..."))  # the end of a document
 
 
 def _csv(row: Sequence) -> Quoted:
@@ -205,8 +208,8 @@ def _builder(context: Context, paths: Sequence[str]) -> str:
     """The builder of datasets that reads all the paths, by their endings."""
     found = []
     for path in paths:
-        endings = (name for name, ending in BUILDERS.items() if re.search(rf"\.({ending}){PACKED}$", path))
-        found.append(next(endings, None))
+        fitting = (name for name, ending in BUILDERS.items() if re.search(rf"\.({ending}){PACKED}$", path))
+        found.append(next(fitting, None))
         if found[-1] is None:
             _refuse(context, path, "its ending is none of .jsonl, .json, .parquet, .csv, .txt and .arrow")
         if found[-1] != found[0]:

@@ -11,9 +11,8 @@ a negative power of it log-convex. With all other k_ij = 0, t = 0, e = 1 it is `
 either sign, adds harm or help; it is 0 with few runs and where cross-validation rejects it
 (`transfer/signed`, `transfer/choice`).
 
-The effect of the mixture grows along a run: e(s) is its size at a step relative to the last step,
-linear in log step between fitted ones, and the same for all loss domains. F has a geometric mean of
-1 over the runs.
+The effect of the mixture grows along a run: e(s) is its size relative to the last step, the same for
+all loss domains and linear in log s between fitted steps. F's geometric mean over the runs is 1.
 
 The law is a sum in log loss, so it is fitted in turns: every run's level (the mean over its steps
 in these units, without the common curve), then the mixing factor on the levels (`transfer/mixing`),
@@ -26,7 +25,7 @@ the learning rate has not decayed at earlier checkpoints. Where pools are known 
 one, each run is read at its own epochs (`transfer/repetition`).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -50,8 +49,7 @@ from bimix.transfer.run import objective as run_objective
 CURVE = ("B", "beta", "C")
 # Prior standard deviation of e(s) around 1, and the bound of e(s).
 EFFECT_SPREAD, MOST_EFFECT = 0.25, 4.0
-# The notes of a fit that each group has of its own.
-CHOICES = ("choice", "choice_of_metrics")
+CHOICES = ("choice", "choice_of_metrics")  # the notes with the settings of each group of loss domains
 
 
 def fit(observed: Observations, weights: np.ndarray | None = None) -> tuple[dict, dict]:
@@ -62,18 +60,20 @@ def fit(observed: Observations, weights: np.ndarray | None = None) -> tuple[dict
     weights = law.by_horizon(observed, weights)
     # The effect of repetition is fitted to the losses alone, and used for metrics too.
     form = law.repeated(groups[0], own_domains(groups[0]), weights)
-    fits = [_fit_group(group, weights, form) for group in groups]
-    notes = {name: one["choice"] for name, (_, one) in zip(CHOICES, fits, strict=False)}
+    fitted, group_notes = zip(*(_fit_group(group, weights, form) for group in groups), strict=True)
+    notes = {name: of_group["choice"] for name, of_group in zip(CHOICES, group_notes, strict=False)}
     notes |= groups_written(observed.related(), observed.domains)
     if observed.gaps is not None:
         notes["prior"] = {"gaps": written(observed.gaps, observed.domains, observed.loss_domains)}
-    return _in_order([one for one, _ in fits], observed), fits[0][1] | notes
+    return _in_order(fitted, observed), group_notes[0] | notes
 
 
-def _in_order(groups: list[dict], observed: Observations) -> dict:
+def _in_order(groups: Sequence[dict], observed: Observations) -> dict:
     """The coefficients of all groups, in the order of the loss domains."""
-    together = {domain: values for one in groups for domain, values in one.items()}
-    return {domain: together[domain] for domain in observed.loss_domains}
+    coefficients = {}
+    for group in groups:
+        coefficients |= group
+    return {domain: coefficients[domain] for domain in observed.loss_domains}
 
 
 def _fit_group(observed, weights, form) -> tuple[dict, dict]:
@@ -83,7 +83,8 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
     seen = observed if form is None else law.as_counted(observed, own, form)
     if law.by_runs(observed):
         found = law.fit(seen, observed.proportions, own, weights, partial(factor, gaps=gaps, spread=spread))
-        rows = "last" if (np.isfinite(observed.losses).any(axis=2).sum(axis=1) > 1).any() else "all"
+        steps_seen = np.isfinite(observed.losses).any(axis=2).sum(axis=1)
+        rows = "last" if (steps_seen > 1).any() else "all"  # rows of a run that the fit used
         return law.coefficients_of(observed, found, form), {"choice": found.choice, "rows": rows}
     straight = None if form is None else observed.proportions
     choice, parts = choose(seen.proportions, run_levels(seen, weights), own, weights, gaps, straight, spread)
@@ -92,17 +93,17 @@ def _fit_group(observed, weights, form) -> tuple[dict, dict]:
 
 
 def refit(samples: list[tuple[Observations, np.ndarray | None]], fitted: dict) -> Iterator[dict]:
-    """Coefficients for each (observed, weights (n,) or None), with the ridge and terms fitted."""
-    groups = {id(observed): observed.groups() for observed, _ in samples}
-    parts = []
-    for number, like in enumerate(next(iter(groups.values()))):
+    """Coefficients for each sample (observations, weights (n,) or None), with the settings of `fitted`."""
+    groups = {id(observed): observed.groups() for observed, _ in samples}  # many samples share a table
+    refits = []
+    for number, group in enumerate(groups[id(samples[0][0])]):
         choice = fitted.get(CHOICES[number], {})
-        if "prior" not in choice or choice.get("apart"):  # one that laws made once
+        if "prior" not in choice or choice.get("apart"):
             raise InputError("the law transfer was fitted by an earlier version of this project: fit it again.")
         of_group = [(groups[id(observed)][number], weights) for observed, weights in samples]
-        own = {domain: fitted["coefficients"][domain] for domain in like.loss_domains}
-        parts.append(_refit_group(of_group, fitted | {"coefficients": own, "choice": fitted[CHOICES[number]]}))
-    for (observed, _), *found in zip(samples, *parts, strict=True):
+        coefficients = {domain: fitted["coefficients"][domain] for domain in group.loss_domains}
+        refits.append(_refit_group(of_group, fitted | {"coefficients": coefficients, "choice": choice}))
+    for (observed, _), *found in zip(samples, *refits, strict=True):
         yield _in_order(found, observed)
 
 
@@ -114,43 +115,43 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     gaps = offsets(recorded(fitted, first.domains, first.loss_domains)) if choice.get("prior") else None
     spread = spread_of(fitted.get("domain_groups", {}), first.domains)
     if law.by_runs(first):
-        again = partial(factor, gaps=gaps, spread=spread)
-        whole = law.fit(seen[0], first.proportions, own, law.by_horizon(first, None), again, choice).mixed
-        for one, (observed, given) in zip(seen, samples, strict=True):
+        fit_factor = partial(factor, gaps=gaps, spread=spread)
+        start = law.fit(seen[0], first.proportions, own, law.by_horizon(first, None), fit_factor, choice).mixed
+        for counted, (observed, given) in zip(seen, samples, strict=True):
             weights = law.by_horizon(observed, given)
-            found = law.fit(one, observed.proportions, own, weights, again, choice, whole)
+            found = law.fit(counted, observed.proportions, own, weights, fit_factor, choice, start)
             yield as_asked(law.coefficients_of(observed, found, form), fitted)
         return
     shares = seen[0].proportions
-    y = np.array([run_levels(one, row) for one, (_, row) in zip(seen, samples, strict=True)])
+    levels = np.array([run_levels(counted, weights) for counted, (_, weights) in zip(seen, samples, strict=True)])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
     straight = None if form is None else first.proportions
-    there = np.isfinite(y).sum(axis=0)
-    middle = y[0] if len(y) == 1 else np.where(there > 0, np.nansum(y, axis=0) / np.maximum(there, 1), np.nan)
-    made = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight}
-    made["spread"] = spread
-    begin = resumed(read(fitted["coefficients"], fitted["domains"]), shares, middle, own, gaps, straight, spread)
-    whole = mixing.fit(shares, middle, own, weights=counts.max(axis=0)[None], start=begin, **made)
-    mixed = mixing.fit(shares, y, own, weights=counts, start=whole, **made)
+    # All samples start from one fit to their mean levels, which itself starts from `fitted`.
+    known = np.isfinite(levels).sum(axis=0)
+    mean = np.where(known > 0, np.nansum(levels, axis=0) / np.maximum(known, 1), np.nan)
+    options = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight, "spread": spread}
+    start = resumed(read(fitted["coefficients"], fitted["domains"]), shares, mean, own, gaps, straight, spread)
+    start = mixing.fit(shares, mean, own, weights=counts.max(axis=0)[None], start=start, **options)
+    mixed = mixing.fit(shares, levels, own, weights=counts, start=start, **options)
     for index, (observed, weights) in enumerate(samples):
-        again = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
-        yield as_asked(at_reference(again, observed, form), fitted)
+        coefficients = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
+        yield as_asked(at_reference(coefficients, observed, form), fitted)
 
 
 def factor(shares, straight, y, own, weights, choice, start, gaps=None, spread=None):
-    """The choice of settings, made if it is None, and the mixing factor fitted with it.
+    """The settings (chosen where `choice` is None) and the mixing factor fitted with them to levels
+    y (n, d) of mixtures `shares` (n, m) with weights (n,).
 
-    It is fitted to levels y (n, d) of mixtures (n, m) with weights (n,); t acts on `straight`;
-    `gaps` (d, m) are of a prior, `spread` (m, m) of groups.
+    t acts on the shares `straight`; `gaps` (d, m) are of a prior, `spread` (m, m) of groups.
     """
     if choice is None:
         choice = choose(shares, y, own, weights, gaps, straight, spread)[0]
     gaps = gaps if choice.get("prior") else None
     if start is None:
         start = descend(shares, y, own, choice, gaps, straight, spread)
-    made = settings(choice) | {"gaps": gaps, "straight": straight, "spread": spread}
-    made["weights"] = np.asarray(weights, dtype=float)[None]
-    return choice, mixing.fit(shares, y, own, terms=choice["terms"], start=start, **made)
+    options = settings(choice) | {"gaps": gaps, "straight": straight, "spread": spread}
+    options["weights"] = np.asarray(weights, dtype=float)[None]
+    return choice, mixing.fit(shares, y, own, terms=choice["terms"], start=start, **options)
 
 
 def _coefficients(observed, straight, weights, parts, start=None) -> dict:
@@ -159,17 +160,17 @@ def _coefficients(observed, straight, weights, parts, start=None) -> dict:
         return dict(zip(observed.loss_domains, parts.written(observed.domains), strict=True))
     level = parts.levels(observed.proportions, straight)
     count = np.isfinite(level) * (1.0 if weights is None else np.asarray(weights, dtype=float)[:, None])
-    middle = (count * np.nan_to_num(level)).sum(axis=0) / np.maximum(count.sum(axis=0), 1e-300)
+    mean = (count * np.nan_to_num(level)).sum(axis=0) / np.maximum(count.sum(axis=0), 1e-300)
     effects = effects_by_step(observed, weights)
-    begin = start and np.array([[one[name] for name in CURVE] for one in start["coefficients"].values()]).T
-    left = observed.losses * np.exp(-effects[:, None] * (level - middle)[:, None])
-    curves = dict(zip(CURVE, fit_curves(observed.steps, left, weights, begin), strict=True))
+    start_curve = start and np.array([[values[name] for name in CURVE] for values in start["coefficients"].values()]).T
+    without_mixing = observed.losses * np.exp(-effects[:, None] * (level - mean)[:, None])
+    curves = dict(zip(CURVE, fit_curves(observed.steps, without_mixing, weights, start_curve), strict=True))
     by_step = {"effects": dict(zip(map(str, observed.steps.tolist()), effects.tolist(), strict=True))}
-    written = parts.written(observed.domains, middle)
-    return {
-        domain: written[i] | {name: float(of[i]) for name, of in curves.items()} | by_step
-        for i, domain in enumerate(observed.loss_domains)
-    }
+    coefficients = {}
+    for i, values in enumerate(parts.written(observed.domains, mean)):
+        curve = {name: float(by_domain[i]) for name, by_domain in curves.items()}
+        coefficients[observed.loss_domains[i]] = values | curve | by_step
+    return coefficients
 
 
 def predict(
@@ -191,9 +192,9 @@ def objective(fitted: dict, step: int, target: np.ndarray) -> Callable:
 
 def count(coefficients: dict) -> int:
     """The number of coefficients: the factor; B, beta, C or A; e of all steps but the last."""
-    own = sum(numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values())
+    by_domain = [numbers(values) + (3 if "B" in values or "size" in values else 1) for values in coefficients.values()]
     shared = {tuple(values["effects"].values()) for values in coefficients.values() if "effects" in values}
-    return own + sum(len(effects) - 1 for effects in shared)
+    return sum(by_domain) + sum(len(effects) - 1 for effects in shared)
 
 
 def step_factor(coefficients, seen, steps) -> np.ndarray:
@@ -203,11 +204,11 @@ def step_factor(coefficients, seen, steps) -> np.ndarray:
     """
     if all("size" in values for values in coefficients.values()):
         return np.ones((len(steps), len(coefficients)))
-    table = [
-        {"A": 1.0, "alpha": 0.0} | {name: values[name] for name in CURVE if name in values}
-        for values in coefficients.values()
-    ]
-    falling, constant = bimix.bracket(dict(enumerate(table)), seen, steps)
+    curves = {}
+    for domain, values in coefficients.items():
+        curve = {name: values[name] for name in CURVE if name in values}
+        curves[domain] = {"A": 1.0, "alpha": 0.0} | curve
+    falling, constant = bimix.bracket(curves, seen, steps)
     return falling + constant
 
 
@@ -217,8 +218,8 @@ def own_domains(observed) -> np.ndarray:
     A domain that no run has trained on gets the shared values, since its own text is expected to
     help it as that of others helps them: k_ii = 1, and u, alpha and gamma at their means.
     """
-    place = {name: index for index, name in enumerate(observed.domains)}
-    return np.array([place.get(observed.pairs.get(name, name), -1) for name in observed.loss_domains])
+    indices = {name: index for index, name in enumerate(observed.domains)}
+    return np.array([indices.get(observed.pairs.get(name, name), -1) for name in observed.loss_domains])
 
 
 def run_levels(observed, weights=None) -> np.ndarray:
@@ -235,7 +236,7 @@ def run_levels(observed, weights=None) -> np.ndarray:
     effect = effects_by_step(observed, weights)[:, None]
     counts, per_step = np.maximum((seen * effect**2).sum(axis=1), 1e-300), np.maximum(seen.sum(axis=0), 1)
     curve = logs.sum(axis=0) / per_step
-    for _ in range(1 if seen.all() else 200):
+    for _ in range(1 if seen.all() else 200):  # one turn is exact where no loss is missing
         level = ((logs - curve) * effect * seen).sum(axis=1) / counts
         curve = ((logs - effect * level[:, None]) * seen).sum(axis=0) / per_step
     return np.where(seen.any(axis=1), level + curve.mean(axis=0), np.nan)
@@ -251,21 +252,21 @@ def effects_by_step(observed, weights=None) -> np.ndarray:
     weights. A normal prior shrinks it to 1, its value without two runs observed at both steps.
     """
     logs = np.log(observed.losses)
-    count = np.ones((len(logs), 1, 1)) if weights is None else np.asarray(weights, dtype=float)[:, None, None]
-    reached = np.flatnonzero(((np.isfinite(logs) & (count > 0)).sum(axis=0) > 1).any(axis=1))
-    last = logs[:, [reached[-1] if len(reached) else -1]]
-    both = np.isfinite(logs + last) & (count > 0)
-    pair = np.where(both, np.stack([logs, np.broadcast_to(last, logs.shape)]), 0.0)
-    mean = (count * pair).sum(axis=1, keepdims=True) / np.maximum((count * both).sum(axis=0), 1e-300)
-    apart = np.where(both, np.sqrt(count) * (pair - mean), 0.0)
-    size = (apart**2).sum(axis=(0, 1))  # (k, d)
-    told = size > 1e-20  # else the same at every run, but for rounding
-    free = np.maximum(both.sum(axis=0) - 1, 1).mean(axis=1)[:, None, None]
-    share = told / np.maximum(size, 1e-20) / np.maximum(told.sum(axis=1, keepdims=True), 1)
-    moments = free * np.einsum("ansd,bnsd,sd->sab", apart, apart, share)
+    weights = np.ones((len(logs), 1, 1)) if weights is None else np.asarray(weights, dtype=float)[:, None, None]
+    by_two_runs = ((np.isfinite(logs) & (weights > 0)).sum(axis=0) > 1).any(axis=1)
+    last = logs[:, [np.flatnonzero(by_two_runs)[-1] if by_two_runs.any() else -1]]
+    both = np.isfinite(logs + last) & (weights > 0)
+    pair = np.where(both, np.stack([logs, np.broadcast_to(last, logs.shape)]), 0.0)  # (2, n, k, d)
+    mean = (weights * pair).sum(axis=1, keepdims=True) / np.maximum((weights * both).sum(axis=0), 1e-300)
+    deviations = np.where(both, np.sqrt(weights) * (pair - mean), 0.0)
+    squares = (deviations**2).sum(axis=(0, 1))  # (k, d)
+    varies = squares > 1e-20  # else the same at every run, but for rounding
+    freedom = np.maximum(both.sum(axis=0) - 1, 1).mean(axis=1)[:, None, None]
+    domain_weights = varies / np.maximum(squares, 1e-20) / np.maximum(varies.sum(axis=1, keepdims=True), 1)
+    moments = freedom * np.einsum("ansd,bnsd,sd->sab", deviations, deviations, domain_weights)  # (k, 2, 2)
     noise, signal = np.linalg.eigvalsh(moments).T[:, :, None, None]
     # The prior as additional moments of slope 1, which dominate where the signal is weak.
     clear = np.maximum(1 - np.maximum(noise, 0) / np.maximum(signal, 1e-300), 1e-9)
-    prior = np.where(signal > 0, np.maximum(noise, 0) / free / EFFECT_SPREAD**2 / clear, 1.0)
+    prior = np.where(signal > 0, np.maximum(noise, 0) / freedom / EFFECT_SPREAD**2 / clear, 1.0)
     of_step, of_last = np.linalg.eigh(moments + prior)[1][:, :, 1].T
     return np.clip(of_step * np.sign(of_last) / np.maximum(np.abs(of_last), 1e-9), 1 / MOST_EFFECT, MOST_EFFECT)

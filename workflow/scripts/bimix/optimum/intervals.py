@@ -1,18 +1,17 @@
-"""The uncertainty of a fit: left-out errors for predictions, a bootstrap for coefficients and the
-optimum's proportions.
+"""Intervals of a fitted law's predictions (from left-out runs), coefficients and optimum (bootstrap).
 
-Noise is shared along a run, so whole runs are left out or drawn, never points.
+The noise of a run is shared by all its steps, so whole runs are left out or drawn, never points.
 
-left_out   of predicted losses, averages and gains: the law is refitted without each run (or without
-           each of so many groups of runs) at the chosen settings, and its errors on the runs left
-           out are the spread. It knows the law's misfit on a new mixture, which no bootstrap does.
-           Beyond the last step of the runs it is wider by what the curve over steps misses, which
-           refits without the last evaluations of all runs say: the rows `ahead`.
-residuals  the scatter of the fit, given that the law is right: refits to the fitted losses plus
-           residual curves. Each run gets the log residuals of a run drawn at random, all its steps
-           and domains together, times a standard normal number, inflated by sqrt(n / (n - 2)) for
-           the two numbers (level and exponent) per domain that the runs' levels were fitted with.
-           A mean of more seeds has smaller residuals, and its weight in the refit.
+left_out   for predicted losses, averages and gains. The law is refitted without each run (or each of
+           several groups of runs) at the chosen settings; its errors on the runs left out are the
+           spread. They include the law's misfit on a new mixture, which no bootstrap measures.
+           Beyond the last step of the runs, the error of the curve over steps is added; refits
+           without the last evaluations of all runs estimate it (the rows `ahead`).
+residuals  for coefficients and the optimum's proportions, given that the law is right: refits to the
+           fitted losses plus residuals. Each run gets the log residuals of a run drawn at random, of
+           all steps and domains together, times a standard normal number and sqrt(n / (n - 2)),
+           which corrects for the two numbers (level and exponent) fitted per domain. The mean over
+           several seeds has smaller residuals and a larger weight in the refit.
 """
 
 from dataclasses import dataclass, replace
@@ -52,7 +51,7 @@ INTERVALS = {
 
 def losses_of(laws: list[dict], shares: np.ndarray, step: int) -> np.ndarray:
     """Losses (laws, k, d) at mixtures (k, m), NaN where a law does not define them."""
-    return np.array([predict_defined(one, shares, np.array([step]))[:, 0] for one in laws])
+    return np.array([predict_defined(law, shares, np.array([step]))[:, 0] for law in laws])
 
 
 def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
@@ -62,46 +61,47 @@ def picked(losses: np.ndarray, target: np.ndarray | None) -> np.ndarray:
 
 def resampled(fitted: dict, observed: Observations, count: int, seed: int) -> list[dict]:
     """The law refitted to `count` tables of drawn residuals. Errors: fewer than three runs."""
-    n = enough(observed)
+    n = count_runs(observed)
     observed = observed.ended() if "rows" in fitted else observed
-    draw, curves = np.random.default_rng(seed), predict_runs(fitted, observed)
+    random, predicted = np.random.default_rng(seed), predict_runs(fitted, observed)
     weights = None if observed.runs is None else observed.runs.astype(float)
     precision = 1.0 if weights is None else np.sqrt(weights)[:, None, None]  # of a mean over seeds
-    residuals = np.log(observed.losses / curves) * precision * np.sqrt(n / (n - 2))
-    residuals, there = np.where(np.isfinite(residuals), residuals, 0.0), np.isfinite(observed.losses)
+    residuals = np.log(observed.losses / predicted) * precision * np.sqrt(n / (n - 2))
+    residuals, is_observed = np.where(np.isfinite(residuals), residuals, 0.0), np.isfinite(observed.losses)
     samples = []
     for _ in range(count):
-        moved = residuals[draw.integers(0, n, n)] * draw.standard_normal(n)[:, None, None] / precision
-        samples.append((replace(observed, losses=np.where(there, curves * np.exp(moved), np.nan)), weights))
+        noise = residuals[random.integers(0, n, n)] * random.standard_normal(n)[:, None, None] / precision
+        losses = np.where(is_observed, predicted * np.exp(noise), np.nan)
+        samples.append((replace(observed, losses=losses), weights))
     return _refits(fitted, samples)
 
 
 def _refits(fitted: dict, samples: list[tuple]) -> list[dict]:
-    """The law refitted, at its settings, to each of (observations, weights of the runs)."""
-    return [fitted | {"coefficients": one} for one in LAWS[fitted["law"]].code.refit(samples, fitted)]
+    """The law refitted at its settings to each sample: (observations, weights of the runs)."""
+    return [fitted | {"coefficients": found} for found in LAWS[fitted["law"]].code.refit(samples, fitted)]
 
 
 @dataclass(frozen=True)
 class Shortened:
-    """Predictions of the last step by earlier evaluations; `distance` is in log(step)."""
+    """Losses (n, d) of the runs at the last step, predicted by a law fitted to earlier evaluations."""
 
-    distance: float
+    distance: float  # log(last step / last step of the fit)
     losses: np.ndarray
-    of_all: np.ndarray  # by the law that knows all evaluations
+    full_fit: np.ndarray  # the same losses by the law fitted to all evaluations
 
     def rate(self, target: np.ndarray | None) -> np.ndarray:
         """The error of each run's log loss per unit of log(steps), (n, d) or (n,)."""
-        moved = np.log(picked(self.losses, target) / picked(self.of_all, target)) / self.distance
-        return np.where(np.isfinite(moved), moved, 0.0)
+        rates = np.log(picked(self.losses, target) / picked(self.full_fit, target)) / self.distance
+        return np.where(np.isfinite(rates), rates, 0.0)
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A law's errors on left-out runs: n runs, d loss domains."""
+    """Losses of n runs on d loss domains, observed and predicted by refits without these runs."""
 
     fitted: dict
-    refitted: list[dict]  # one without each group of runs
-    step: int  # whose losses were compared
+    refitted: list[dict]  # a law for each group of runs, fitted without it
+    step: int  # of the losses
     observed: np.ndarray  # (n, d)
     predicted: np.ndarray  # (n, d), each run by the refit without it
     proportions: np.ndarray  # (n, m) of the runs
@@ -116,7 +116,7 @@ class LeftOut:
         """
         errors = np.log(self.observed / self.predicted)
         runs = np.isfinite(errors).sum(axis=0)
-        return np.sqrt(drawn_together(errors**2, self.fitted)), runs + BORROWED - 1
+        return np.sqrt(shrink_to_mean(errors**2, self.fitted)), runs + BORROWED - 1
 
     def outlier(self) -> str:
         """A sentence on the run with the largest error, where that is above OUTLYING times the
@@ -136,7 +136,7 @@ class LeftOut:
         )
 
     def spread_of_average(self, target: np.ndarray) -> tuple[float, int]:
-        """The same for the average by weights (d,) over complete runs; NaN of fewer than two."""
+        """`spread` of the average by weights (d,), over runs with all losses; NaN of fewer than two."""
         errors = np.log(average(self.observed, target) / average(self.predicted, target))
         errors = errors[np.isfinite(errors)]
         if len(errors) < 2:
@@ -166,25 +166,25 @@ class LeftOut:
         logs = np.log(picked(losses_of(self.refitted, np.concatenate([shares, self.proportions]), step), target))
         variance = (len(logs) - 1) * logs.var(axis=0)
         parts = np.stack([deviations(self.fitted, shares, step), deviations_by_size(self.fitted, shares)])
-        new = (picked(parts, target) ** 2).sum(axis=0)
-        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + new
+        extrapolated = (picked(parts, target) ** 2).sum(axis=0)
+        return np.maximum(variance[: len(shares)] - variance[len(shares) :].mean(axis=0), 0.0) + extrapolated
 
     def ahead(self, step: float, target: np.ndarray | None, level: float, between: bool = False) -> np.ndarray:
-        """Half the width of the t-interval of the error of the curve over steps in a log loss
-        beyond the last fitted step; `between` mixtures the error common to all runs cancels.
+        """Half the width of the t-interval of a log loss beyond the last fitted step, for the error
+        of the curve over steps alone.
 
-        The rate of each shortened fit is the root mean square over runs, or the standard deviation
-        `between` them. Since there are few fits, a domain's rate is shrunk to the mean over
-        domains, as in `spread`.
+        The rate of each shortened fit is the root mean square over runs. For a difference `between`
+        mixtures it is their standard deviation, since the error common to all runs cancels. There
+        are few fits, so a domain's rate is shrunk to the mean over domains, as in `spread`.
         """
         distance = np.log(step / self.fitted["steps"][-1])
         if distance <= 0 or not self.shortened:
             return np.zeros(()) if target is not None else np.zeros(len(self.fitted["loss_domains"]))
         mean_square = np.var if between else lambda rates, axis: np.mean(rates**2, axis=axis)
-        squares = np.array([mean_square(one.rate(None), axis=0) for one in self.shortened])
-        own = squares if target is None else np.array([mean_square(one.rate(target), axis=0) for one in self.shortened])
-        count = len(own)
-        rate = np.sqrt((own.sum(axis=0) + BORROWED * squares.mean()) / (count + BORROWED))
+        by_domain = np.array([mean_square(fit.rate(None), axis=0) for fit in self.shortened])
+        squares = np.array([mean_square(fit.rate(target), axis=0) for fit in self.shortened])
+        count = len(squares)
+        rate = np.sqrt((squares.sum(axis=0) + BORROWED * by_domain.mean()) / (count + BORROWED))
         return stdtrit(count + BORROWED - 1, (1 + level) / 2) * rate * distance
 
     def width(
@@ -213,29 +213,29 @@ class LeftOut:
         return gain - nats, gain + nats
 
 
-def drawn_together(squares: np.ndarray, fitted: dict) -> np.ndarray:
+def shrink_to_mean(squares: np.ndarray, fitted: dict) -> np.ndarray:
     """Means (d,) of squares (n, d), each shrunk to the mean over its kind, losses or metrics."""
-    seen = np.isfinite(squares)
-    runs, sums = seen.sum(axis=0), np.where(seen, squares, 0.0).sum(axis=0)
+    is_known = np.isfinite(squares)
+    runs, sums = is_known.sum(axis=0), np.where(is_known, squares, 0.0).sum(axis=0)
     means = np.divide(sums, runs, out=np.full(len(runs), np.nan), where=runs > 0)
-    of_metrics = np.isin(fitted["loss_domains"], fitted.get("metrics", []))
-    pooled = np.empty(len(runs))
-    for kind in (of_metrics, ~of_metrics):
+    is_metric = np.isin(fitted["loss_domains"], fitted.get("metrics", []))
+    shrunk = np.empty(len(runs))
+    for kind in (is_metric, ~is_metric):
         if kind.any():
-            pooled[kind] = (sums[kind] + BORROWED * np.nanmean(means[kind])) / (runs[kind] + BORROWED)
-    return pooled
+            shrunk[kind] = (sums[kind] + BORROWED * np.nanmean(means[kind])) / (runs[kind] + BORROWED)
+    return shrunk
 
 
 def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = False, most: int | None = None) -> LeftOut:
-    """Errors of the law refitted without each run, at `step`, or at the last observed step where
-    `step` was not observed; of a law over sizes or schedules at the end of each run. With `ahead`,
-    or a later `step`, shortened fits are included.
+    """Refit the law without each run and predict that run's losses: at `step`, or at the last observed
+    step where `step` was not observed; for a law over sizes or schedules at the end of each run.
 
-    Above the law's `most_refits`, or `most`, runs are left out in that many random groups. Errors: fewer than
-    three runs.
+    With `ahead`, or a `step` after the last observed one, shortened fits are included. If there are
+    more mixtures than `most` (or the law's `most_refits`), they are left out in that many random
+    groups. Errors: fewer than three runs.
     """
-    n = enough(observed)
-    base = np.ones(n) if observed.runs is None else observed.runs.astype(float)
+    n = count_runs(observed)
+    weights = np.ones(n) if observed.runs is None else observed.runs.astype(float)
     # A mixture that was run at several sizes is left out at all of them.
     names = list(dict.fromkeys(observed.mixtures))
     count = min(len(names), most or LAWS[fitted["law"]].most_refits)
@@ -243,17 +243,17 @@ def left_out(fitted: dict, observed: Observations, step: int, ahead: bool = Fals
     if count < len(names):
         groups = np.random.default_rng(0).permutation(groups % count)
     groups = groups[[names.index(name) for name in observed.mixtures]]
-    refitted = _refits(fitted, [(observed, np.where(groups == group, 0.0, base)) for group in range(count)])
-    at = np.nonzero(observed.steps == step)[0]
-    at = int(at[0]) if len(at) else len(observed.steps) - 1
-    truth = observed.last() if "rows" in fitted else observed.losses[:, at]
+    refitted = _refits(fitted, [(observed, np.where(groups == group, 0.0, weights)) for group in range(count)])
+    found = np.nonzero(observed.steps == step)[0]
+    index = int(found[0]) if len(found) else len(observed.steps) - 1
+    truth = observed.last() if "rows" in fitted else observed.losses[:, index]
     predicted = np.empty(truth.shape)
-    for group, one in enumerate(refitted):
+    for group, law in enumerate(refitted):
         rows = np.nonzero(groups == group)[0]
-        predicted[rows] = predict_runs(one, observed.take(rows))[:, at]
-    shortened = shortened_fits(fitted, observed, base) if ahead or step > observed.steps[-1] else ()
+        predicted[rows] = predict_runs(law, observed.take(rows))[:, index]
+    shortened = shortened_fits(fitted, observed, weights) if ahead or step > observed.steps[-1] else ()
     without = tuple(np.array(observed.mixtures)[groups == group] for group in range(count))
-    step = int(observed.steps[at])
+    step = int(observed.steps[index])
     return LeftOut(fitted, refitted, step, truth, predicted, observed.proportions, shortened, without)
 
 
@@ -266,19 +266,19 @@ def shortened_fits(fitted: dict, observed: Observations, weights: np.ndarray) ->
     steps, law = observed.steps, LAWS[fitted["law"]]
     if not law.over_steps or "rows" in fitted or len(steps) <= LEAST_STEPS:
         return ()
-    last, found = steps[-1:], []
-    of_all = predict_runs(fitted, observed, last)[:, 0]
+    last, fits = steps[-1:], []
+    full_fit = predict_runs(fitted, observed, last)[:, 0]
     for kept in sorted({max(LEAST_STEPS, quarters * len(steps) // 4) for quarters in (1, 2, 3)}):
-        before = np.isfinite(observed.losses[:, :kept]).any(axis=(0, 1))
+        seen_earlier = np.isfinite(observed.losses[:, :kept]).any(axis=(0, 1))
         losses = observed.losses.copy()
-        losses[:, kept:, before] = np.nan
+        losses[:, kept:, seen_earlier] = np.nan
         (refit,) = _refits(fitted, [(replace(observed, losses=losses), weights)])
-        shorter = predict_runs(refit, observed, last)[:, 0]
-        found.append(Shortened(float(np.log(last[0] / steps[kept - 1])), shorter, of_all))
-    return tuple(found)
+        distance = float(np.log(last[0] / steps[kept - 1]))
+        fits.append(Shortened(distance, predict_runs(refit, observed, last)[:, 0], full_fit))
+    return tuple(fits)
 
 
-def enough(observed: Observations) -> int:
+def count_runs(observed: Observations) -> int:
     """The number of runs. Errors: fewer than three, which are too few to leave out or resample."""
     if (n := len(observed.mixtures)) < 3:
         raise InputError(f"the law was fitted to {n} mixtures: intervals, which draw among runs, need three or more.")
@@ -295,18 +295,16 @@ def intervals(
 ) -> pl.DataFrame:
     """Estimate, low and high of every quantity, in the columns of INTERVALS.
 
-    From the left-out errors, t-intervals of a new run: `loss` of each of the mixtures at the step
-    per loss domain; `average_loss`, the plain mean over them; of the fitted law's optimum
-    `optimum_loss` per loss domain, `optimum_average_loss`, and its `gain` over `baseline`, both
-    with the weights of the optimum; `worst_ratio` of minimax. `ahead`: half the width of a log loss
-    per unit of log(steps) beyond the last fitted step, and of the weighted average. Coefficients
-    (alpha, beta, ... per loss domain) and `proportion` of each domain in the optimum: the central
-    `level` of the refits, absent without refits. Undefined numbers, and intervals with fewer than
-    two runs, are null.
+    Intervals of a new run, from the left-out errors: `loss` of each mixture per loss domain and
+    `average_loss`, their plain mean; `optimum_loss` per loss domain at the fitted law's optimum,
+    `optimum_average_loss` and the `gain` over `baseline`, both with the weights of the optimum's
+    objective; `worst_ratio` of minimax; `ahead`, half the width of a log loss (and of the weighted
+    average) per unit of log(steps) beyond the last fitted step. Central `level` of the refits, if
+    there are any: coefficients (alpha, ...) per loss domain, and the optimum's `proportion` per
+    domain. Undefined numbers, and intervals from fewer than two runs, are null.
     """
     fitted, step, best = sought.fitted, sought.step, sought.shares()
     target = sought.objective.target(fitted)
-
     rows = []
 
     def losses_at(shares, target):
@@ -324,23 +322,23 @@ def intervals(
         ends = [(1 - level) / 2, (1 + level) / 2]
         for domain in fitted["loss_domains"]:
             for name in COEFFICIENTS:
-                own, *others = (_coefficient(one, domain, name) for one in (fitted, *refitted))
-                if own is not None:
-                    add(name, None, domain, (own, *np.quantile(others, ends)), RESIDUALS, None)
-        low, high = np.quantile([sought.shares(one) for one in refitted], ends, axis=0)
+                estimate, *samples = (_coefficient(law, domain, name) for law in (fitted, *refitted))
+                if estimate is not None:
+                    add(name, None, domain, (estimate, *np.quantile(samples, ends)), RESIDUALS, None)
+        low, high = np.quantile([sought.shares(law) for law in refitted], ends, axis=0)
         for number, domain in enumerate(fitted["domains"]):
             add("proportion", fitted["law"], domain, (best[number], low[number], high[number]), RESIDUALS)
     if mixtures:
         shares = np.array(list(mixtures.values()))
-        each, together = (np.array(losses_at(shares, one)) for one in (None, np.ones(len(target))))
-        for n, name in enumerate(mixtures):
+        by_domain = np.array(losses_at(shares, None))
+        plain_mean = np.array(losses_at(shares, np.ones(len(target))))
+        for k, name in enumerate(mixtures):
             for i, domain in enumerate(fitted["loss_domains"]):
-                add("loss", name, domain, each[:, n, i])
-            add("average_loss", name, None, together[:, n])
-    own, of_best = (np.array(losses_at(best[None], one))[:, 0] for one in (None, target))
-    for domain, numbers in zip(fitted["loss_domains"], own.T, strict=True):
+                add("loss", name, domain, by_domain[:, k, i])
+            add("average_loss", name, None, plain_mean[:, k])
+    for domain, numbers in zip(fitted["loss_domains"], np.array(losses_at(best[None], None))[:, 0].T, strict=True):
         add("optimum_loss", fitted["law"], domain, numbers)
-    add("optimum_average_loss", fitted["law"], None, of_best)
+    add("optimum_average_loss", fitted["law"], None, np.array(losses_at(best[None], target))[:, 0])
     if baseline is not None:
         pair = np.array([mixtures[baseline], best])
         guess = picked(losses_of([fitted], pair, step)[0], target)

@@ -38,7 +38,7 @@ READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rej
 TABLES = ("losses", "mixtures", "metrics", "tokens", "cross_entropy")  # of the block observations
 MOST_DIGESTED = 2**28  # bytes: a digest in half a second
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
-Versions = Callable[[Shard], list[str]]  # of the files of a shard; none where it was never tokenised otherwise
+Versions = Callable[[Shard], list[str]]  # of a shard's files that have changed since they were first tokenised
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,13 +49,13 @@ class Shards:
     by_name: Mapping[str, Shard]
     versions: Versions
 
-    def of(self, split: str) -> list[Shard]:
+    def in_split(self, split: str) -> list[Shard]:
         """Shards with documents of a split."""
         return [shard for shard in self.by_name.values() if (shard.split == "validation") == (split == "validation")]
 
     def inputs(self, split: str) -> list[str]:
         """Inputs of a job that reads all documents of a split."""
-        return self.local_files(path for shard in self.of(split) for path in shard.files)
+        return self.local_files(path for shard in self.in_split(split) for path in shard.files)
 
     def made_inputs(self, *splits: str) -> list[str]:
         """The files among `inputs` that jobs make. The tokenizer's rule needs no others: for each
@@ -65,7 +65,7 @@ class Shards:
 
     def digest(self, split: str) -> str:
         """The digest of the names and versions of all files of a split."""
-        shards = self.of(split)
+        shards = self.in_split(split)
         files = [path for shard in shards for path in shard.files]
         return digest([*files, *(version for shard in shards for version in self.versions(shard))])
 
@@ -77,8 +77,8 @@ class Shards:
         return digest(self.by_name)
 
     def hashes(self, shard: str) -> list[str]:
-        """Hashes of the documents that a shard of training files leaves out; none where validation
-        has no files. Computed from the config alone, as it is called for each shard.
+        """The file of hashes of validation documents, which a shard of training files leaves out;
+        none without validation files. It is called for each shard, so it reads the config alone.
         """
         has_files = not held_by_hash(self.dataset) or self.dataset.only_measured
         trains = self.by_name[shard].split != "validation"
@@ -87,10 +87,10 @@ class Shards:
     def settings(self, shard: str) -> list[str | None]:
         """The settings that decide a shard's content, and the versions of its local files."""
         chosen = self.by_name[shard]
-        far = list(filter(is_remote, chosen.files))
+        remote = list(filter(is_remote, chosen.files))
         # Snakemake stores and prints parameters: a digest replaces secrets
-        own = [digest(far)] if any(masked(path) != path for path in far) else []
-        return [chosen.split, chosen.domain, *map(masked, far), *own, *self.versions(chosen)]
+        secrets = [digest(remote)] if any(masked(path) != path for path in remote) else []
+        return [chosen.split, chosen.domain, *map(masked, remote), *secrets, *self.versions(chosen)]
 
     def threads(self, shard: str) -> int:
         """Threads of a shard's job: 1 for few bytes, run in parallel; 2 for many or unknown."""
@@ -124,7 +124,7 @@ def held_by_hash(dataset: Dataset) -> bool:
 
 
 def held_out_length(dataset: Dataset) -> str:
-    """The length above which documents of all domains give their ends; `false` of one by domain."""
+    """The characters above which a document's end is held out, as JSON; `false` if they are by domain."""
     length = dataset.block["corpus"]["held_out_characters"]
     return "false" if isinstance(length, dict) else json.dumps(length)
 
@@ -137,10 +137,12 @@ def reading(dataset: Dataset) -> dict:
 def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
     """{split: {domain: paths and globs}}; the domain is None where each record names its own."""
     corpus = dataset.block["corpus"]
-    train = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
+    harvested = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
+    train = harvested or corpus["train"]
+    train = train if isinstance(train, dict) else {None: train}
     validation = {} if held_by_hash(dataset) else corpus["validation"]
-    by_domain = [one if isinstance(one, dict) else {None: one} for one in (train or corpus["train"], validation)]
-    return {"train": by_domain[0], "validation": by_domain[1] | corpus.get("validation_only", {})}
+    validation = validation if isinstance(validation, dict) else {None: validation}
+    return {"train": train, "validation": validation | corpus.get("validation_only", {})}
 
 
 def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard]:
@@ -151,9 +153,10 @@ def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(dataset).items():
         key = f"config: datasets/{dataset.name}/corpus/{split}"
+        prefix = ["validation"] if split == "validation" else []
         for domain, patterns in sorted(source.items(), key=lambda entry: entry[0] or ""):
             for name, paths in group_files(raw_files(patterns, target, key, without_text), target):
-                name = ".".join([*(["validation"] if split == "validation" else []), *filter(None, [domain]), name])
+                name = ".".join([*prefix, *filter(None, [domain]), name])
                 if name in planned:
                     raise InputError(f"{key}: {paths[-1]!r} and {planned[name].files[-1]!r} share a name.")
                 planned[name] = Shard(name, "hash" if by_hash and split == "train" else split, domain, paths)
@@ -205,14 +208,14 @@ def digest(names: Iterable[str]) -> str:
 
 
 def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
-    """The versions of shards; the call that plans `looks` at the files once."""
-    said: list[str] = []
+    """A function from a shard to its versions, which `looks` at its files once and `writes` what is new."""
+    notices: list[str] = []
 
     @functools.cache
     def find(shard: Shard) -> list[str]:
         path = Path(dataset.folder, "contents", f"{shard.name}.json")
         known = read_json(path, {"versions": {}, "stamps": {}})
-        if looks and look(dataset, shard, known, said) and writes:
+        if looks and update_versions(dataset, shard, known, notices) and writes:
             from bimix.outputs import write_json  # here only: it imports polars, for the fewest calls
 
             write_json(path, known)
@@ -221,21 +224,21 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
     return find
 
 
-def look(dataset: Dataset, shard: Shard, known: dict, said: list[str]) -> bool:
-    """Update what is `known` of a shard's files; return whether anything was new."""
-    near = [path for path in shard.files if not is_made(dataset, path)]
-    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if near else {}
+def update_versions(dataset: Dataset, shard: Shard, known: dict, notices: list[str]) -> bool:
+    """Update the `known` versions and stamps of a shard's files; return whether anything was new."""
+    local = [path for path in shard.files if not is_made(dataset, path)]
+    report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if local else {}
     new = False
-    for path in near:
+    for path in local:
         recorded = report.get("raw", {}).get(str(Path(path)))
         if recorded is None or not Path(path).is_file():
             continue
         stamp = stamp_file(Path(path))
         if stamp in (recorded.get("stamp"), known["stamps"].get(path)):
             continue
-        if not said:
-            said.append(f"{path} was changed, copied or moved since it was tokenised: it and its like are read.")
-            print(said[0], file=sys.stderr, flush=True)
+        if not notices:  # one for all files of a call
+            notices.append(f"{path} was changed, copied or moved since it was tokenised: it and its like are read.")
+            print(notices[0], file=sys.stderr, flush=True)
         found = digest_file(Path(path))
         known["stamps"][path] = stamp
         if found != recorded["digest"]:
@@ -270,8 +273,8 @@ def file_version(dataset: Dataset, path: str | None) -> str | None:
 
 
 def vectors_version(dataset: Dataset, writes: bool) -> str | int:
-    """The version of the user's model of vectors, the last known where it is gone; of one that is
-    trained here the number of documents, another param of the rule.
+    """The version of the user's model of vectors, or the last known one if the file is gone; for a
+    model that is trained here, the number of documents (which the rule has as a parameter anyway).
     """
     kept = Path(dataset.folder, "contents", "vectors.json")
     known = read_json(kept, {"version": dataset.block["vectors"]["documents"]})
@@ -285,7 +288,7 @@ def vectors_version(dataset: Dataset, writes: bool) -> str | int:
 
 @functools.cache
 def _version(path: str, size: int, written: int, changed: int) -> str:
-    """The digest of a file with a stamp; of a large one, which would delay each plan, its bytes and time."""
+    """The digest of a file; its size and time if it is large, as a digest would delay each plan."""
     return digest_file(Path(path)) if size <= MOST_DIGESTED else f"{size} bytes of {written}"
 
 

@@ -1,4 +1,4 @@
-"""Whether a dataset's results are as they were written, and its laws and optima follow from its tables.
+"""Verifies that a dataset's results are unchanged, and that its laws and optima follow from its tables.
 
 Nothing is written. Every file is compared with the digest that its writer noted; laws are fitted and
 optima found again in memory.
@@ -29,11 +29,11 @@ from bimix.training import artefacts
 from bimix.transfer.run import as_asked, far_apart, size_read
 
 TOLERANCE = 1e-5  # relative, of a law's predictions and of an optimum's objective: other processors round otherwise
-BESIDES = ("provenance", "coefficients")  # of a law's document: not compared word by word with those of a refit
-# Folders and files that a call writes on its way: no result is read from them.
+NOT_COMPARED = ("provenance", "coefficients")  # keys of a law's document that may differ in that of a refit
+# Folders and files that jobs write besides their outputs: no result is read from them.
 TRACES = {"logs", "benchmarks", "tensorboard", "wandb", "trackio", "progress.json", ".lock", ".snakemake_timestamp"}
-TRACES |= {"shards.jsonl", "report.html", "checked.json"}  # which calls write again
-OWN = "verify.txt"  # made by this very check, after its old version was deleted
+TRACES |= {"shards.jsonl", "report.html", "checked.json"}  # written again by each call
+REPORT = "verify.txt"  # of this check; its job deletes the old one first
 PROCESSES = Path("/proc")
 
 
@@ -67,22 +67,22 @@ def check_records(folder: Path, found: Findings) -> None:
     for record in sorted((folder / digests.RECORDS).rglob("*.json")):
         output = folder / str(record.relative_to(folder / digests.RECORDS)).removesuffix(".json")
         with found.noting(record):
+            # The record of a file names this file alone; that of a folder names the files in it.
             names = set(digests.read_record(record))
             noted += [output] if names == {output.name} and not output.is_dir() else [output / name for name in names]
     if not (folder / digests.RECORDS).is_dir():
         fault = f"{folder} has no {digests.RECORDS}, the digests of its files: copy it with `cp -a`, which takes all."
         found.expect(False, fault)
     for path in sorted(noted):
-        if not path.is_file() and path != folder / OWN:
+        if not path.is_file() and path != folder / REPORT:
             absent[path.parent].append(path.name)
     for place, names in sorted(absent.items()):
-        is_gone = f"{'is' if len(names) == 1 else 'are'} not there any more."
-        # a state may be deleted when its run has finished
-        found.lack(
-            f"{place}: {', '.join(names)} {is_gone}", len(names) * ("state" not in place.relative_to(folder).parts)
-        )
-    left = {path: partial(digests.check, path) for path in noted if path.is_file() and path not in found.vouched}
-    found.compare(left, "files of results against their digests", folder)
+        verb = "is" if len(names) == 1 else "are"
+        # A state may be deleted when its run has finished: its files do not count.
+        count = 0 if "state" in place.relative_to(folder).parts else len(names)
+        found.lack(f"{place}: {', '.join(names)} {verb} not there any more.", count)
+    checks = {path: partial(digests.check, path) for path in noted if path.is_file() and path not in found.vouched}
+    found.compare(checks, "files of results against their digests", folder)
 
 
 def check_run(path: Path, found: Findings) -> None:
@@ -118,7 +118,7 @@ def check_observed(folder: Path, found: Findings) -> None:
 
 
 def check_laws(folder: Path, found: Findings) -> None:
-    """Fit every law again: it must predict and document the same as the written one."""
+    """Fit every law again: its predictions and its document must be those of the written one."""
     for path in sorted((folder / "laws").glob("*/*/*/coefficients.json")):
         model, law, group = path.parts[-4:-1]
         tables = folder / "losses" / model / f"{group}.parquet", folder / "mixtures" / "groups" / f"{group}.parquet"
@@ -130,24 +130,24 @@ def check_laws(folder: Path, found: Findings) -> None:
             document = checked_law(path)
             observed = observations(*map(read_table, tables), tuple(map(str, tables)), checked=True)
             refitted = fit(law, replace(observed, gaps=recorded(document, observed.domains, observed.loss_domains)))
-            if "rows" in document:  # a law over sizes, which may be read at a run of its own
+            if "rows" in document:  # a law over sizes, written for the size of one run
                 coefficients = as_asked(refitted["coefficients"], document)
                 far = far_apart(coefficients, size_read(document))
                 warnings = [*([far] if far else []), *refitted["warnings"]]
                 refitted |= {"coefficients": coefficients, "warnings": warnings}
             same = document["law"] == law and document["domains"] == refitted["domains"]
-            written, again = (
-                predict_defined(one, observed.proportions, observed.steps) for one in (document, refitted)
-            )
+            written = predict_defined(document, observed.proportions, observed.steps)
+            again = predict_defined(refitted, observed.proportions, observed.steps)
             # a loss that a law does not define is NaN in both
             defined = written.shape == again.shape and np.array_equal(np.isnan(written), np.isnan(again))
             gap = np.nanmax(np.abs(written / again - 1)) if defined else np.inf
             fault = f"{path} predicts losses up to {gap:.2g} (relative) away from those of the law fitted again."
             found.expect(same and gap <= TOLERANCE, fault)
             # coefficients of a flat fit may differ where its predictions do not
-            entries = ({key: own[key] for key in own if key not in BESIDES} for own in (document, refitted))
-            differs = differing(*entries)
-            found.expect(differs is None, f"{path}: {differs} is not that of the law fitted again.")
+            old = {key: value for key, value in document.items() if key not in NOT_COMPARED}
+            new = {key: value for key, value in refitted.items() if key not in NOT_COMPARED}
+            place = first_difference(old, new)
+            found.expect(place is None, f"{path}: {place} is not that of the law fitted again.")
 
 
 def check_optima(folder: Path, found: Findings) -> None:
@@ -165,8 +165,8 @@ def check_optima(folder: Path, found: Findings) -> None:
             found.expect(worse <= TOLERANCE, fault)
 
 
-def differing(one: object, other: object, place: str = "") -> str | None:
-    """Where two documents first differ, numbers by more than TOLERANCE; None: nowhere."""
+def first_difference(one: object, other: object, place: str = "") -> str | None:
+    """The place where two documents first differ (numbers by more than TOLERANCE), or None."""
     if isinstance(one, dict) and isinstance(other, dict):
         if list(one) != list(other):
             return place or f"a key ({', '.join(sorted(one.keys() ^ other.keys())) or 'their order'})"
@@ -180,12 +180,12 @@ def differing(one: object, other: object, place: str = "") -> str | None:
         return None if near else place
     else:
         return None if one == other else place
-    return next(filter(None, (differing(a, b, inner) for inner, a, b in pairs)), None)
+    return next(filter(None, (first_difference(a, b, inner) for inner, a, b in pairs)), None)
 
 
 def name_unvouched(folder: Path, found: Findings) -> None:
-    """Name each file of a dataset that nothing vouches for, when all checks are done."""
-    counts, left = Counter(), defaultdict(list)
+    """Report each file that none of the checks before has compared with a digest."""
+    counts, unvouched = Counter(), defaultdict(list)
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != digests.RECORDS and not name.endswith(".partial"))
         inside = Path(place).relative_to(folder).parts
@@ -197,7 +197,7 @@ def name_unvouched(folder: Path, found: Findings) -> None:
             elif "state" in inside:
                 counts["of states are locks, attempts and checkpoints, which are verified when they are read"] += 1
             else:
-                left[place].append(name)
-    for place, names in left.items():
+                unvouched[place].append(name)
+    for place, names in unvouched.items():
         found.lack(f"{place}: nothing vouches for {', '.join(names)}.", len(names))
     found.unchecked += [f"{count} files {kind}." for kind, count in counts.items()]
