@@ -191,7 +191,7 @@ def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):
     take_observations.main(flags)
     for name in ("l.parquet", "m.parquet"):
         assert pl.read_parquet(tmp_path / name)["mixture"].unique().sort().to_list() == ["a", "b", "c", "transferred"]
-    assert "called as what a law proposes: transfer, bimix_swarm." in capsys.readouterr().err
+    assert "called as what a law proposes: bimix_swarm, transfer." in capsys.readouterr().err
     block = {"groups": {"all": []}, "optimum": {"group": "all"}, "observations": {"losses": str(losses)}}
     config = {"datasets": {"seen": block}}
     assert Dataset(config, "seen").fitted_size()[0] == 4
