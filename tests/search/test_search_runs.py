@@ -45,7 +45,7 @@ def check(results: Path, model: str, rounds: int) -> pl.DataFrame:
     """What holds for every search: the answer is the best by all runs, rounds are in the table."""
     table = pl.read_csv(results / f"search/{model}/rounds.csv")
     ran = table.drop_nulls("measured")
-    assert ran["mixture"].to_list()[:3] == START and ran["round"].max() <= rounds
+    assert set(START) <= set(ran["mixture"]) and ran["round"].max() <= rounds
     said = (results / f"search/{model}/answer.txt").read_text()
     named = said.removeprefix("Answer: ").partition(",")[0]
     assert shares(results, "found") == pytest.approx(shares(results, named))
@@ -65,7 +65,7 @@ def test_a_search_with_a_trainer_of_the_users(tmp_path: Path) -> None:
     ran = check(results, "slim", 2)
     ends = {name: 2 + 1 / 6 - shares(results, name)["sea"] for name in ran["mixture"]}
     assert dict(ran.select("mixture", "measured").iter_rows()) == pytest.approx(ends)
-    assert ran["mixture"].to_list() == [*START, "round1", "round2"]
+    assert ran["mixture"].to_list() == [*sorted(START), "round1", "round2"]
     assert min(ends, key=ends.get).startswith("round")
 
 

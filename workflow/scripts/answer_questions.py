@@ -27,7 +27,7 @@ def main(argv: list[str] | None = None) -> None:
     manager = open_tasks(options.tasks, options.task_files)
     path, expected = find_weights(read_json(options.run), options.weights, options.state, options.step)
     decisive = (options.end_of_text, options.sequence_length, options.backend, options.shots, options.limit)
-    with lock(options.parts, options.lock_seconds, "answering"):
+    with lock(options.parts, options.lock_seconds):
         settings = check_digest(path, expected, options.run), options.tokenizer.read_text(encoding="utf-8"), *decisive
         parts = plan_parts(options.tasks, manager, options.task_files, settings, options.parts)
         missing = [name for name in options.tasks if not parts[name].exists()]

@@ -52,7 +52,7 @@ def lock(folder: Path, patience: float) -> TextIO:
     while not try_lock(handle, folder):
         if time.monotonic() > until:
             raise InputError(
-                f"Another process is training in {folder} and did not stop within {patience:.0f} s; wait for it or"
+                f"Another process works in {folder} and did not stop within {patience:.0f} s; wait for it or"
                 f" stop it. {holder(folder)}"
             )
         if request is None:
