@@ -270,7 +270,7 @@ def test_rules_by_hand_go_first_where_few_runs_read_the_wanted_domains_so_often(
     started = started[:3]
     offered = np.array([[0.079, 0.35, 0.571], [0.09, 0.4, 0.51], [0.1, 0.1, 0.8], [0.02, 0.38, 0.6]])
     written(tmp_path / "pool.csv", ["near", "often", "other", "seldom"], offered)
-    among = ["--hand", "8", "--candidates", str(tmp_path / "pool.csv"), "--round", "1"]
+    among = ["--hand", "8", "--candidates", str(tmp_path / "pool.csv"), "--round", "1", "--max-epochs", "16"]
     found = proposed(3, *among)  # `near` reads code 7.9 times, which are too few
     assert list(found)[:2] == ["often", "other"] and found["often"] == pytest.approx(offered[1])
     assert [one["voice"] for one in json.loads(report.read_text())["proposals"]][:2] == ["rule by hand"] * 2

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -28,7 +29,11 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) 
     del block["tokenizer"]["train"]["vocabulary"], block["corpus"]["cut_characters"]  # they are chosen by the text
     write_checkout(tmp_path, config, ["plain"])
     printed = said(tmp_path, *RUNS, "--configfile", "mini.yaml")
-    before, results = kept(tmp_path), tmp_path / "results"
+    before = kept(tmp_path)
+    (tmp_path / "before").mkdir()
+    older = {name: str(tmp_path / f"before/{name}.parquet") for name in ("losses", "mixtures")}
+    for path, kept_table in zip(RUNS, older.values(), strict=True):
+        shutil.copy(tmp_path / path, kept_table)
 
     (chosen,) = re.findall(r"by the size of its text: tokenizer/train/vocabulary (\d+)\.", printed)
     block["tokenizer"]["train"]["vocabulary"] = int(chosen)  # as the first call printed it
@@ -60,16 +65,13 @@ def test_a_domain_that_is_added_keeps_tokenizer_shards_and_runs(tmp_path: Path) 
     assert kept(tmp_path) == before
 
     joined = [str(tmp_path / name) for name in ("losses.parquet", "mixtures.parquet")]
-    older = str(results / "mini/runs")  # the run on the text before lies there as well
-    (tmp_path / "before/runs/slim").mkdir(parents=True)
-    Path(older, "slim/plain").rename(tmp_path / "before/runs/slim/plain")
     flags = [
         "--losses",
         str(tmp_path / RUNS[0]),
         "--mixtures",
         str(tmp_path / RUNS[1]),
         "--reuse",
-        str(tmp_path / "before"),
+        json.dumps(older),
     ]
     reuse_runs.main([*flags, "--out-losses", joined[0], "--out-mixtures", joined[1]])
     table = pl.read_parquet(joined[0])
