@@ -66,7 +66,7 @@ onstart:
 
 onsuccess:
     # Prints the summaries that this call has made, and no old ones.
-    shell("find -L results -maxdepth 2 -name summary.txt -newermt @{started} -exec sed '/^$/q' {{}} \\;")
+    shell("find -L results -maxdepth 2 -name summary.txt -newermt @{started} -exec sed '1,/^$/!d' {{}} \\;")
 
 
 onerror:
