@@ -148,7 +148,8 @@ def behind(facts: Mapping, rows: Mapping, name: str) -> str:
     """Where the mixture to take ends against another that was trained."""
     row = rows[name]
     unsure = {None: "; how much is noise is not known", False: ", which may be noise", True: ""}
-    return signed(-row["behind_percent"], words(facts, name)) + unsure[row["behind_significant"]]
+    ahead = 100 * (1 / (1 + row["behind_percent"] / 100) - 1)  # in percent of the other's loss, as figures have it
+    return signed(ahead, words(facts, name)) + unsure[row["behind_significant"]]
 
 
 def predicted_gain(facts: Mapping) -> list[str]:
