@@ -2,6 +2,7 @@
 that are made again between their marks.
 """
 
+import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -102,3 +103,19 @@ def markdown(heads: list[str], rows: list[list[str]]) -> str:
 def filled(page: str, parts: Mapping[str, str]) -> str:
     """The page with these parts between their marks; what stands between other marks stays."""
     return MARK.sub(lambda found: f"{found[1]}\n{parts[found[2]]}\n{found[3]}" if found[2] in parts else found[0], page)
+
+
+def flags(doc: str, folder: Path) -> argparse.ArgumentParser:
+    """What every script of answers takes; `folder`: where its tables are kept."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=folder, help="of the tables")
+    parser.add_argument("--page", type=Path, help="written again between its marks")
+    return parser
+
+
+def report(page: Path | None, parts: Mapping[str, str], sentences: Sequence[str]) -> None:
+    """Write the parts into the page, and print the sentences."""
+    if page:
+        page.write_text(filled(page.read_text(encoding="utf-8"), parts), encoding="utf-8")
+    for sentence in sentences:
+        print(sentence)

@@ -1,6 +1,6 @@
 """Answer the registered questions from the kept tables, without training.
 
-python resources/observations/proof2/answer_proof.py [--folder F] [--figure frontier.svg] [--page docs/proof.md]
+python resources/observations/proof2/answer_proof.py [--folder F] [--page docs/proof.md]
 
 registration.yaml, triples.json, {triple}_answers.json, c_answers.json, tiny.csv, larger.csv, runs.csv,
 rounds.csv -> answers/*.csv beside them, most of them tables of docs/proof.md: primary, secondary, mixtures
@@ -9,12 +9,10 @@ of `transfer`), plain, larger, bounds. With --page, these tables and the sentenc
 Blocks that have not ended are left out.
 """
 
-import argparse
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import fill
 
 import numpy as np
 import polars as pl
@@ -24,7 +22,7 @@ from scipy.stats import spearmanr
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import answered
-from answered import LEVEL, WORTH, bounds_by_t, filled, holm, interval, log_mean, markdown, percent, wrapped
+from answered import LEVEL, WORTH, bounds_by_t, holm, interval, log_mean, markdown, percent, wrapped
 
 from bimix.judge.noise import Noise
 from bimix.laws import fitted as laws
@@ -48,23 +46,12 @@ MARGIN, VOCABULARY = 0.05, 4096  # of the bounds on each domain's loss; the toke
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=HERE, help="of the tables")
-    parser.add_argument("--figure", type=Path, help="svg of what each mixture gains and what the others lose")
-    parser.add_argument("--page", type=Path, help="written again between its marks")
-    options = parser.parse_args()
+    options = answered.flags(__doc__, HERE).parse_args()
     proof = read_proof(options.folder)
     tables = answers(proof)
     for name, table in tables.items():
         write_table(table, options.folder / "answers" / f"{name}.csv")
-    if options.figure:
-        draw(proof, tables["mixtures"], options.figure)
-    if options.page:
-        options.page.write_text(
-            filled(options.page.read_text(encoding="utf-8"), parts_of(proof, tables)), encoding="utf-8"
-        )
-    for sentence in sentences(proof, tables):
-        print(sentence)
+    answered.report(options.page, parts_of(proof, tables), sentences(proof, tables))
 
 
 @dataclass(frozen=True)
@@ -201,15 +188,13 @@ def by_mixture(proof: Proof) -> pl.DataFrame:
     """Each triple's mixtures, cheapest search first: triple, mixture, role, seeds, FLOPs and
     minutes of the search, and as means over its fresh seeds, the first where it has none, in logs
     over the reference and less the effects of seeds, the mean loss of the other domains and both
-    objectives (I is the mean of the three), and the share of steps at which the best rule's end of
-    objective I is reached (first seed; null: never).
+    objectives (I is the mean of the three).
     """
     rows = []
     for triple, wanted in proof.triples.items():
         own = proof.chosen[triple]
         rest = {name: 1.0 for name in proof.domains if name not in wanted}
         objectives = {name: proof.weights(triple, name) for name in PLAN["objectives"]}
-        goal = proof.first(own["hand_I"], objectives["I"])
         runs = proof.objective("tiny", objectives["I"])
         paired = [proof.paired(weights) for weights in (rest, *objectives.values())]
         for mixture in [REFERENCE, *(name for name in runs if name.startswith(f"{triple}_"))]:
@@ -219,9 +204,8 @@ def by_mixture(proof: Proof) -> pl.DataFrame:
             )
             roles = ", ".join(role for role, name in own.items() if name == mixture)
             flops, minutes = price(proof, triple, mixture)
-            reached = steps_to(proof, mixture, objectives["I"], goal)
-            rows.append((triple, mixture, roles, len(seeds), flops, minutes, lost, first, second, reached))
-    names = ["triple", "mixture", "role", "seeds", "flops", "minutes", "others", "I", "II", "steps"]
+            rows.append((triple, mixture, roles, len(seeds), flops, minutes, lost, first, second))
+    names = ["triple", "mixture", "role", "seeds", "flops", "minutes", "others", "I", "II"]
     table = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     return table.sort("triple", "flops", "I") if len(table) else table
 
@@ -246,21 +230,6 @@ def price(proof: Proof, triple: str, mixture: str) -> tuple[float, float]:
     costs = proof.costs.filter(pl.col("model") == "tiny")
     count = len(set(costs["mixture"]) & runs)
     return count * float(costs["flops"].median()), count * float(costs["seconds"].median()) / 60
-
-
-def steps_to(proof: Proof, mixture: str, weights: dict[str, float], goal: float) -> float | None:
-    """The share of steps at which the first seed's objective reaches `goal`, interpolated between
-    evaluations; None where it never does.
-    """
-    table = proof.curves.filter(pl.col("seed") == FIRST, pl.col("mixture") == mixture)
-    steps = sorted(table["step"].unique())
-    curve = [answered.objective(table.filter(pl.col("step") == step), weights)[mixture][FIRST] for step in steps]
-    for at, value in enumerate(curve):
-        if value <= goal + 1e-9:
-            before = (curve[at - 1] - goal) / (curve[at - 1] - value) if at else 1.0
-            start = steps[at - 1] if at else 0
-            return float((start + before * (steps[at] - start)) / PLAN["runs"]["tiny"]["steps"])
-    return None
 
 
 def secondary(proof: Proof) -> pl.DataFrame:
@@ -478,64 +447,6 @@ VIEWS = {
     "larger": view_larger,
     "bounds": view_bounds,
 }
-
-
-def draw(proof: Proof, table: pl.DataFrame, path: Path) -> None:
-    """A panel a triple: what the others lose against the gain on the three, both in percent of the
-    reference's loss. A line joins the rules of 4, 8 and 12 epochs; bars of the chosen mixtures are
-    the range of their fresh seeds, less the effects of seeds.
-    """
-    from matplotlib import pyplot as plt
-
-    from bimix.results import figures
-
-    names = list(proof.triples)
-    panels = plt.subplots(2, 2, figsize=(figures.WIDTH, 4.6), layout="constrained", sharex=True, sharey=True)[1]
-    kinds = {
-        "rule": ("#000000", "o"),
-        "search for I": ("#6A3D9A", "H"),
-        "search for II": ("#0072B2", "s"),
-        "one shot": ("#999933", "P"),
-    }
-    for axes, triple in zip(panels.flat, names, strict=False):
-        rows = {
-            row["mixture"].removeprefix(f"{triple}_"): row for row in table.filter(triple=triple).iter_rows(named=True)
-        }
-        paired = proof.paired(proof.weights(triple, "I"))
-        line = [rows[name] for name in ("4", "8", "12")]
-        axes.plot(
-            [100 * np.expm1(row["others"]) for row in line],
-            [-100 * np.expm1(row["I"]) for row in line],
-            color="#000000",
-            linewidth=0.8,
-        )
-        for name, row in rows.items():
-            if name == REFERENCE:
-                continue
-            own = re.fullmatch(r"(I+)_round\d+", name)
-            kind = f"search for {own[1]}" if own else "one shot" if name in PLAN["blocks"]["B"]["rivals"] else "rule"
-            colour, marker = kinds[kind]
-            face = colour if row["role"] else "white"
-            axes.plot(
-                100 * np.expm1(row["others"]),
-                -100 * np.expm1(row["I"]),
-                marker=marker,
-                color=colour,
-                markerfacecolor=face,
-                linestyle="none",
-            )
-            if row["role"]:
-                ends = [100 * -np.expm1(paired[row["mixture"], seed] - paired[REFERENCE, FIRST]) for seed in FRESH]
-                axes.plot([100 * np.expm1(row["others"])] * 2, ends, color=colour, linewidth=0.8)
-        axes.set_title(fill(f"{triple}: {', '.join(proof.triples[triple])}", 36), fontsize=figures.SMALL)
-    for axes in panels[-1]:
-        axes.set_xlabel("the others lose, %")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("the three gain, %")
-    for kind, (colour, marker) in kinds.items():
-        panels.flat[0].plot([], [], marker=marker, color=colour, linestyle="none", label=kind)
-    panels.flat[0].legend(loc="lower right")
-    plt.savefig(path, metadata={"Date": None})
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ registration.yaml, triples.json, tiny.csv, larger.csv, promised.csv, ablation.cs
 the sentences and tables of docs/proof.md between its marks. What lacks a run is not yet measured.
 """
 
-import argparse
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import answered
-from answered import LEVEL, WORTH, bounds_by_t, filled, holm, interval, log_mean, markdown, percent, wrapped
+from answered import LEVEL, WORTH, bounds_by_t, holm, interval, log_mean, markdown, percent, wrapped
 
 from bimix.tables import read_json, read_table
 
@@ -51,20 +50,14 @@ NOT_YET = "not yet measured"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=HERE, help="of the tables")
+    parser = answered.flags(__doc__, HERE)
     parser.add_argument("--figure", type=Path, help="svg of the difference from the rule, once the primary is answered")
-    parser.add_argument("--page", type=Path, help="written again between its marks")
     options = parser.parse_args()
     proof = read_proof(options.folder)
     tables = answers(proof)
-    if options.figure and proof.levels("transfer5", "I") is not None and proof.levels("rule", "I") is not None:
+    if options.figure and tables["questions"]["value"][0] is not None:
         draw(proof, options.figure)
-    if options.page:
-        page = options.page.read_text(encoding="utf-8")
-        options.page.write_text(filled(page, parts_of(proof, tables)), encoding="utf-8")
-    for sentence in sentences(proof, tables):
-        print(sentence)
+    answered.report(options.page, parts_of(proof, tables), sentences(proof, tables))
 
 
 @dataclass(frozen=True)
