@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import plan_runs
-from bimix.judge.budget import Device, cost, with_totals
+from bimix.judge.budget import cost, with_totals
 from bimix.model.transformer import Shape
 from bimix.plan.budget import PlannedRuns
 from bimix.reweighting.doge import Mix, extra_flops
-from bimix.training.costs import mix_rows, run_flops, search_factor
+from bimix.training.costs import Device, mix_rows, run_flops, search_factor
 from bimix.training.recipe import Recipe
 
 SHAPE = Shape(layers=12, width=768, heads=12, vocabulary=50277)

@@ -12,11 +12,11 @@ import polars as pl
 from tokenizers import Tokenizer
 
 from bimix.errors import run
-from bimix.judge.budget import Device, cost, with_totals
+from bimix.judge.budget import cost, with_totals
 from bimix.model.transformer import Shape
 from bimix.outputs import write_table
 from bimix.plan.budget import PlannedRuns
-from bimix.training.costs import Stated
+from bimix.training.costs import Device, Stated
 
 
 def brief(number: float) -> str:

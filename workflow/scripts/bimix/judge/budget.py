@@ -6,17 +6,8 @@ from dataclasses import astuple, dataclass, fields
 import polars as pl
 
 from bimix.plan.budget import PlannedRuns
-from bimix.training.costs import WEIGHT_BYTES, Size, run_bytes, run_flops, search_factor
+from bimix.training.costs import WEIGHT_BYTES, Device, Size, run_bytes, run_flops, search_factor
 from bimix.training.recipe import Recipe
-
-
-@dataclass(frozen=True)
-class Device:
-    """One accelerator or CPU thread: peak `flops` a second, and the share that trainings reach."""
-
-    name: str
-    flops: float
-    utilisation: float
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ def cost(planned: PlannedRuns, shape: Size, sequence_length: int, domains: int, 
     recipe = Recipe(**planned.recipe)
     flops = run_flops(shape, recipe, sequence_length, domains)
     flops *= search_factor(planned.what, shape, recipe, sequence_length, domains)
-    hours = flops / (device.flops * device.utilisation) / 3600
+    hours = device.hours(flops)
     stored = planned.runs * run_bytes(planned.what, shape) + planned.kept * shape.parameters * WEIGHT_BYTES
     return Cost(
         what=planned.what,

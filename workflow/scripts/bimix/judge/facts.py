@@ -19,7 +19,10 @@ from bimix.laws.table import LAWS
 from bimix.mixtures.names import FOUND, wanted_rule
 from bimix.optimum.objective import average
 from bimix.optimum.optimum import Sought
+from bimix.optimum.report import by_harm, epochs_of
+from bimix.training.costs import Device, Stated
 from bimix.training.provenance import code
+from bimix.transfer.run import size_read
 
 ENTROPIES = {"se": "Shannon", "je": "joint", "ce": "conditional", "vne": "von Neumann"}
 PAPER = {"last_step_percent": 0.2, "r2": 0.97}  # what the paper claims: below, and above it
@@ -39,32 +42,46 @@ LEAST_SEEDS = 3  # proposed where the noise is not known
 
 
 @dataclass(frozen=True)
+class Fit:
+    """A law at the run that its optimum is for, that mixture {domain: share}, and what the law promises for it."""
+
+    sought: Sought
+    optimum: Mapping[str, float]
+    promise: Promise | None
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What a verdict rests on.
 
-    `data`: documents and tokens of each domain, runs, date and commit; `target`: runs of the model
-    compared, `model`; `shares` of all mixtures; `roles`: mixtures that are token or equal shares;
-    `laws`: the law of each optimum; `searched`: mixtures of searches; `epochs` that the run reads of
-    each domain of the mixture to take, as far as known; `law`, `entropies`, `optimum`: the paper's
-    chain, and `sought`: that law at the run of its optimum; `by_harm`: an optimum by c of a larger model,
-    where no run measures it (`optimum.report`); `refused`: laws that were not fitted, and why.
+    `reference`: the mixture that gains are counted from; `fits` by the mixture that each law found, the
+    first the usual one; `target`: runs of the model compared, `model`;
+    `proxies`: runs of the model fitted; `shares` of all mixtures; `roles`: mixtures that are token or
+    equal shares; `searched`: mixtures of searches; `index` of the training text; `trained`: how many
+    mixtures were; `pools` and `run_tokens` of the run that epochs are counted for, which makes `steps` and
+    whose cost `device` tells; `extrapolation` and `generalization`: Tables 2 and 3; `refused`: laws
+    that were not fitted, and why.
     """
 
     dataset: str
+    reference: str
     verdict: Verdict
     target: Comparison | None
-    model: str
     shares: Mapping[str, Mapping[str, float]]
-    data: Mapping = field(default_factory=dict)
+    fits: Mapping[str, Fit]
+    trained: int
+    model: str = OBSERVED
+    fitted_model: str = OBSERVED
+    asked_model: str = OBSERVED
+    proxies: Comparison | None = None
     roles: Mapping[str, str] = field(default_factory=dict)
-    laws: Mapping[str, str] = field(default_factory=dict)
     searched: Collection[str] = ()
-    epochs: Mapping[str, float] = field(default_factory=dict)
-    law: Mapping | None = None
-    entropies: Mapping | None = None
-    optimum: Mapping | None = None
-    sought: Sought | None = None
-    by_harm: Mapping = field(default_factory=dict)
+    index: pl.DataFrame | None = None
+    pools: Mapping[str, float] = field(default_factory=dict)
+    run_tokens: float | None = None
+    device: Device | None = None
+    extrapolation: pl.DataFrame | None = None
+    generalization: pl.DataFrame | None = None
     refused: Sequence[tuple[str, str]] = ()
 
     @property
@@ -82,12 +99,26 @@ class Evidence:
         promise = self.verdict.promise
         return self.model if self.shown is self.target or promise is None else promise.model
 
+    @property
+    def trusted(self) -> str:
+        """The optimum of the law with the least error on runs left out; without errors the first."""
+        return self.verdict.promise.mixture if self.verdict.promise else next(iter(self.fits))
+
+    @property
+    def optimum(self) -> str:
+        """The optimum that the first page is about: the mixture to take, one that was trained, the most
+        trusted, the first.
+        """
+        trained = [name for name in self.fits if self.target is not None and name in self.target.mixtures]
+        return next(name for name in (self.verdict.best, *trained, self.trusted) if name in self.fits)
+
 
 def verdict_facts(of: Evidence) -> dict:
     """What to take, with what it ties, how sure that is, its risks, what to run next, and what was no
     candidate and why. `measured` are the runs that decided, else those compared, the best first.
     """
-    verdict, judged, shown, changed = of.verdict, of.verdict.measured, of.shown, changes(of)
+    verdict, judged, changed = of.verdict, of.verdict.measured, changes(of)
+    harm = by_harm(fit.sought for fit in of.fits.values())
     tied, left_out = [verdict.rival] if verdict.outcome == "ties" else [], dict(of.refused)
     if judged is not None:
         tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
@@ -96,7 +127,7 @@ def verdict_facts(of: Evidence) -> dict:
                 left_out[name] = f"breaks the objective: {said_broken(by)}" if by else "lies outside the bounds"
     return {
         "dataset": of.dataset,
-        "data": dict(of.data),
+        "data": data_facts(of),
         "take": verdict.best,
         "shares": dict(of.shares.get(verdict.best, {})),
         "outcome": verdict.outcome,
@@ -105,34 +136,36 @@ def verdict_facts(of: Evidence) -> dict:
         "rival": verdict.rival,
         "ties": tied,
         "gain": asdict(verdict.gain) if verdict.gain else None,
-        "measured": None if shown is None else measured_facts(shown, of.shown_model, verdict.best),
+        "measured": measured_facts(of),
         "changes": changed,
         "risk": risk_facts(of, changed),
-        "next": next_runs(of),
+        "next": next_runs(of, harm),
         "left_out": left_out,
-        "law": of.law,
-        "entropies": of.entropies,
-        "optimum": of.optimum,
-        "by_harm": dict(of.by_harm),
+        "law": law_facts(of),
+        "entropies": entropy_facts(of),
+        "optimum": optimum_facts(of, of.optimum),
+        "by_harm": harm,
         "roles": dict(of.roles),
         "names": names_of(of),
     }
 
 
-def data_facts(domains: Sequence[str], runs: int, index: pl.DataFrame | None = None) -> dict:
-    """The data behind a verdict: how many runs, the documents and tokens of each domain by the `index` of the
-    training split, where there is text; the date, and the commit of this code.
+def data_facts(of: Evidence) -> dict:
+    """How many mixtures were trained, the documents and tokens of each domain, where there is text; the
+    date, and the commit of this code.
     """
+    domains = of.fits[of.optimum].sought.fitted["domains"]
     counts = {name: {"documents": None, "tokens": None} for name in domains}
-    if index is not None and "records" in index.columns:
-        summed = index.group_by("domain").agg(pl.sum("records", "tokens"))
+    if of.index is not None and "records" in of.index.columns:
+        summed = of.index.group_by("domain").agg(pl.sum("records", "tokens"))
         counts = {name: {"documents": one, "tokens": tokens} for name, one, tokens in summed.sort("domain").iter_rows()}
-    return {"domains": counts, "runs": runs, "written": date.today().isoformat(), "commit": code(())["commit"]}
+    return {"domains": counts, "runs": of.trained, "written": date.today().isoformat(), "commit": code(())["commit"]}
 
 
 def names_of(of: Evidence) -> dict[str, str]:
     """{mixture: what it is} of rules, optima and, in a corpus, of entropy mixtures and a search's."""
-    found = {name: "BiMix' optimum" if law == "bimix" else f"the optimum of {law}" for name, law in of.laws.items()}
+    laws = {name: fit.sought.fitted["law"] for name, fit in of.fits.items()}
+    found = {name: "BiMix' optimum" if law == "bimix" else f"the optimum of {law}" for name, law in laws.items()}
     if of.model != OBSERVED:  # in a user's tables such a name says nothing
         found |= {name: f"the {kind} entropy mixture" for name, kind in ENTROPIES.items()}
         found[FOUND] = "the mixture of the search"
@@ -140,20 +173,24 @@ def names_of(of: Evidence) -> dict[str, str]:
     return {name: said for name, said in found.items() if name in of.shares}
 
 
-def measured_facts(judged: Comparison, model: str, take: str) -> dict:
-    """The runs of a comparison, the best first: each against its reference and, `behind_percent`,
-    against the mixture to take.
+def measured_facts(of: Evidence) -> dict | None:
+    """The runs that a reader sees, the best first: each against its reference; and `lower_percent`: how far
+    the mixture to take ends below it, in percent of the higher loss of the two.
     """
-    runs, criterion, noise = judged.runs, judged.criterion, judged.noise
-    found = {row.pop("mixture"): row for row in table(judged).select(*COLUMNS).to_dicts()}
-    rows = {name: found[name] for name in judged.ranked()}
+    shown, take = of.shown, of.verdict.best
+    if shown is None:
+        return None
+    runs, criterion, noise = shown.runs, shown.criterion, shown.noise
+    found = {row.pop("mixture"): row for row in table(shown).select(*COLUMNS).to_dicts()}
+    rows = {name: found[name] for name in shown.ranked()}
     for name, row in rows.items():
-        row |= {"value": judged.value(name), "seeds": runs.seeds_of(name)}
+        row |= {"value": shown.value(name), "seeds": runs.seeds_of(name)}
         if take in rows:
-            row |= {"behind_percent": percent(judged.lead(take, name))}
-            row |= {"behind_significant": judged.significant(take, name)}
+            lead = shown.lead(take, name)
+            row |= {"lower_percent": float(-np.sign(lead) * percent(-abs(lead)))}
+            row |= {"lower_significant": shown.significant(take, name)}
     return {
-        "model": model,
+        "model": of.shown_model,
         "parameters": runs.parameters,
         "step": runs.step,
         "reference": criterion.reference,
@@ -166,81 +203,68 @@ def measured_facts(judged: Comparison, model: str, take: str) -> dict:
     }
 
 
-def shown_optimum(laws: Sequence[str], verdict: Verdict, target: Comparison | None) -> str:
-    """The optimum that the first page is about: the mixture to take, one that was trained, the most
-    trusted, the first.
+def law_facts(of: Evidence) -> dict:
+    """How many runs the law of the optimum was fitted to, and its errors: at the last evaluation (Table 2,
+    the mean over mixtures and domains), on held-out mixtures (Table 3) and on runs left out.
     """
-    trained = [name for name in laws if target is not None and name in target.mixtures]
-    promised = [verdict.promise.mixture] if verdict.promise else []
-    return next(name for name in (verdict.best, *trained, *promised, *laws) if name in laws)
-
-
-def law_facts(
-    law: Mapping,
-    model: str,
-    promise: Promise | None,
-    extrapolation: pl.DataFrame | None = None,
-    generalization: pl.DataFrame | None = None,
-) -> dict:
-    """How many runs a law was fitted to, and its errors: at the last evaluation (Table 2, the mean over
-    mixtures and domains), on held-out mixtures (Table 3) and on runs left out.
-    """
-    name, last, held = law["law"], None, {}
-    if extrapolation is not None and LAWS[name].over_steps:
+    fit = of.fits[of.optimum]
+    law, mixtures, last, held = fit.sought.fitted["law"], fit.sought.fitted["mixtures"], None, {}
+    if of.extrapolation is not None and LAWS[law].over_steps:
         # of one mixture all laws over steps are one curve, whose rows the table has once
-        fitted = extrapolation.filter(pl.col("mixture").is_in(law["mixtures"]))
-        own = fitted.filter(pl.col("law") == name)
+        fitted = of.extrapolation.filter(pl.col("mixture").is_in(mixtures))
+        own = fitted.filter(law=law)
         last = (own if own.height else fitted)["mean_percent"].mean()
-    if generalization is not None:
-        rows = generalization.filter(pl.col("law") == name).select("mixture", "r2_mean", "mre_mean_percent")
+    if of.generalization is not None:
+        rows = of.generalization.filter(law=law).select("mixture", "r2_mean", "mre_mean_percent")
         held = {mixture: {"r2": r2, "error_percent": error} for mixture, r2, error in rows.iter_rows()}
+    left_out = fit.promise and fit.promise.left_out
     return {
-        "law": name,
-        "runs": len(law["mixtures"]),
-        "model": model,
+        "law": law,
+        "runs": len(mixtures),
+        "model": of.fitted_model,
         "last_step_percent": last,
         "held_out": held,
-        "left_out_percent": None if promise is None or promise.left_out is None else 100 * promise.left_out,
+        "left_out_percent": None if left_out is None else 100 * left_out,
         "paper": PAPER,
     }
 
 
-def entropy_facts(proxies: Comparison | None, model: str, reference: str | None) -> dict | None:
-    """Where the entropy mixtures end against the token shares, `reference`, on the proxy; None where
-    neither was run.
+def entropy_facts(of: Evidence) -> dict | None:
+    """Where the entropy mixtures end against the token shares on the proxy; None where neither was run. In a
+    user's tables se, je, ce, vne may be anything.
     """
-    ran = [name for name in ENTROPIES if proxies is not None and name in proxies.mixtures]
-    if not ran or reference not in proxies.mixtures:
+    ran = of.proxies.mixtures if of.proxies is not None and of.model != OBSERVED else ()
+    shown = [name for name in ENTROPIES if name in ran]
+    reference = next((name for name in ran if of.roles.get(name) == "token shares"), None)
+    if not shown or reference is None:
         return None
     ends = {
         name: {
-            "difference_percent": percent(-proxies.lead(name, reference)),
-            "significant": proxies.significant(name, reference),
+            "difference_percent": percent(-of.proxies.lead(name, reference)),
+            "significant": of.proxies.significant(name, reference),
         }
-        for name in ran
+        for name in shown
     }
-    return {"model": model, "step": proxies.runs.step, "reference": reference, "mixtures": ends}
+    return {"model": of.asked_model, "step": of.proxies.runs.step, "reference": reference, "mixtures": ends}
 
 
-def optimum_facts(
-    mixture: str, promise: Promise | None, target: Comparison | None, model: str, verdict: Verdict | None = None
-) -> dict:
+def optimum_facts(of: Evidence, mixture: str) -> dict:
     """The gain of a law's optimum over the reference in percent: as predicted for the model that the law
-    is read at, and as measured on the `model` compared. The verdict's interval of that gain, where it
+    is read at, and as measured on the model compared. The verdict's interval of that gain, where it
     rests on one, is the one that is reported.
     """
     predicted = measured = None
+    promise, target, decided = of.fits[mixture].promise, of.target, of.verdict.gain
     if promise is not None and promise.percent is not None:
         gain, low, high = promise.percent
-        decided = verdict and verdict.gain
         if decided and (decided.mixture, decided.over) == (mixture, promise.reference):
             gain, low, high = decided.percent, decided.low, decided.high
-        of = {"model": promise.model, "step": promise.step, "reference": promise.reference}
-        predicted = of | {"percent": gain, "low": low, "high": high, "level": promise.level, "shrunk": promise.shrunk}
+        predicted = {"model": promise.model, "step": promise.step, "reference": promise.reference}
+        predicted |= {"percent": gain, "low": low, "high": high, "level": promise.level, "shrunk": promise.shrunk}
     if target is not None and mixture in target.mixtures and mixture != target.criterion.reference:
         reference, noise = target.criterion.reference, target.noise
         measured = {
-            "model": model,
+            "model": of.model,
             "step": target.runs.step,
             "reference": reference,
             "percent": -percent(-target.lead(mixture, reference)),
@@ -259,7 +283,8 @@ def risk_facts(of: Evidence, changed: Mapping | None) -> dict:
         losses = [column.name for column in of.judged.runs.columns if not column.metric]
         rises = {name: changed["measured"][name] for name in losses if name in changed["measured"]}
     above = {name: rises[name] for name in sorted(rises, key=rises.get, reverse=True) if rises[name] > 100 * HELD}
-    repeated = {name: often for name, often in of.epochs.items() if often > 1}
+    epochs = epochs_of(of.shares.get(of.verdict.best, {}), of.pools, of.run_tokens)
+    repeated = {name: often for name, often in epochs.items() if often > 1}
     return {"tested": of.verdict.tested, "losses": len(rises), "above_percent": above, "epochs": repeated}
 
 
@@ -268,62 +293,85 @@ def changes(of: Evidence) -> dict | None:
     mixture it was compared with: in percent, "" the average, as measured and as the law predicts it. With the
     shares of that other mixture. None where it is not known.
     """
-    take, shown = of.verdict.best, of.shown
+    take, shown, sought = of.verdict.best, of.shown, of.fits[of.optimum].sought
     reference = shown.criterion.reference if shown is not None else of.verdict.gain and of.verdict.gain.over
     other = of.verdict.rival if take == reference else reference
     if take not in of.shares or other not in of.shares:
         return None
-    measured, predicted, step = {}, {}, None
+    measured, step = {}, None
     if shown is not None and {take, other} <= set(shown.mixtures):
         own, whose = (shown.mixtures.index(name) for name in (take, other))
         ends, step = column_levels(shown.runs), shown.runs.step
         measured = dict(zip(shown.runs.names, (ends[own] - ends[whose]).tolist(), strict=True))
         measured[""] = -shown.lead(take, other)
-    if of.sought is not None:
-        fitted = of.sought.fitted
-        pair = np.array([[of.shares[name].get(domain, 0.0) for domain in fitted["domains"]] for name in (take, other)])
-        losses = predict_defined(fitted, pair, np.array([of.sought.step]))[:, 0]
-        logs = np.log(np.column_stack([losses, average(losses, of.sought.objective.target(fitted))]))
-        predicted = dict(zip([*fitted["loss_domains"], ""], (logs[0] - logs[1]).tolist(), strict=True))
+    fitted = sought.fitted
+    pair = np.array([[of.shares[name].get(domain, 0.0) for domain in fitted["domains"]] for name in (take, other)])
+    losses = predict_defined(fitted, pair, np.array([sought.step]))[:, 0]
+    logs = np.log(np.column_stack([losses, average(losses, sought.objective.target(fitted))]))
+    predicted = dict(zip([*fitted["loss_domains"], ""], (logs[0] - logs[1]).tolist(), strict=True))
     return {
         "over": other,
         "shares": dict(of.shares[other]),
         "model": of.shown_model,
         "step": step,
         "measured": {name: percent(by) for name, by in measured.items() if np.isfinite(by)},
-        "law": None if of.sought is None else of.sought.fitted["law"],
+        "law": fitted["law"],
         "predicted": {name: percent(by) for name, by in predicted.items() if np.isfinite(by)},
     }
 
 
-def next_runs(of: Evidence) -> list[dict]:
-    """What to run next, the most useful first: {do, model, mixtures, seeds, runs}, `do` one of harm (by
-    text that is read again at a larger model: the best rule by hand), seeds (of a tie), train (what was
-    only predicted), equal (shares that nobody ran) and larger (a model);
-    `model`: where the config asks for it, None for runs that are made elsewhere.
+def next_runs(of: Evidence, harm: Mapping) -> list[dict]:
+    """What to run next, the most useful first: {do, model, mixtures, runs, steps, flops, hours}, `do` one of
+    harm (by text that is read again at a larger model: the best rule by hand), seeds (of a tie, listed in
+    `seeds`), train (what was only predicted), equal (shares that nobody ran) and larger (a model).
+
+    `harm`: the optima by c of a larger model, where no run measures it. `model`: where the config asks for
+    it, None for runs that are made elsewhere. `steps` of a run, FLOPs and hours of one device for all `runs`;
+    None where they are not known.
     """
     verdict, judged, target = of.verdict, of.judged, of.target
-    steps, model = [], None if of.model == OBSERVED else of.model
+    model = None if of.model == OBSERVED else of.model
+    steps: list[dict] = []
+
+    def add(do: str, mixtures: Sequence[str], runs: int | None = 1, **more: object) -> None:
+        steps.append(
+            {"do": do, "model": model, "mixtures": list(mixtures), "runs": runs} | cost_facts(of, do, runs) | more
+        )
+
     trained = target.mixtures if target is not None else ()
-    if of.by_harm and (verdict.promise is None or verdict.promise.model == of.model):  # else that model ran
+    if harm and (verdict.promise is None or verdict.promise.model == of.model):  # else that model ran
         ranked = of.shown.ranked() if of.shown is not None else ()
         rules = [name for name in (*ranked, *of.shares) if wanted_rule(name)]
-        steps.append({"do": "harm", "model": model, "mixtures": [(*rules, verdict.best)[0]], "runs": 1})
+        add("harm", [(*rules, verdict.best)[0]])
     close = verdict.outcome in ("ties", "lower") and judged is not None and verdict.rival in judged.mixtures
-    hopeless = close and verdict.seeds is None and judged.noise is not None
-    if close and not hopeless:
+    if close and (verdict.seeds is not None or judged.noise is None):  # else more than are worth it
         pair = [verdict.best, verdict.rival]
         there = judged.runs.seeds_of(verdict.best)
         needed = max(verdict.seeds or LEAST_SEEDS, len(there) + 1)
         runs = sum(max(needed - len(judged.runs.seeds_of(name)), 0) for name in pair)
-        seeds = {"seeds": seeds_to_add(there, needed), "runs": runs}
-        steps.append({"do": "seeds", "model": model if judged is target else None, "mixtures": pair} | seeds)
+        add("seeds", pair, runs, seeds=seeds_to_add(there, needed), **({} if judged is target else {"model": None}))
     untrained = [] if verdict.tested else [verdict.best]
-    if of.optimum and not set(trained) & set(of.searched):
-        untrained.append(of.optimum["mixture"])
+    if not set(trained) & set(of.searched):
+        untrained.append(of.optimum)
     for name in dict.fromkeys(untrained):
-        steps.append({"do": "train", "model": model, "mixtures": [name], "runs": 1})
+        add("train", [name])
     roles = [of.roles.get(name) for name in (*trained, verdict.best)]
     if target is not None and "equal shares" not in roles:
-        steps.append({"do": "equal", "model": model, "mixtures": [], "runs": 1})
-    return [*steps, {"do": "larger", "model": model, "mixtures": [verdict.best], "runs": None}]
+        add("equal", [])
+    add("larger", [verdict.best], None)
+    return steps
+
+
+def cost_facts(of: Evidence, do: str, runs: int | None) -> dict:
+    """Steps, FLOPs and hours of a device that so many runs like those compared take, by 6 N FLOPs a token."""
+    known: dict = {"steps": None, "flops": None, "device": None, "hours": None}
+    if runs is None or do == "harm":  # of a model that is not chosen yet
+        return known
+    sought = of.fits[of.optimum].sought
+    known["steps"], parameters = sought.step, size_read(sought.fitted)
+    if of.shown is not None:
+        known["steps"], parameters = of.shown.runs.step, of.shown.runs.parameters
+    if parameters and of.run_tokens:
+        known["flops"] = runs * of.run_tokens * Stated(parameters).flops_per_token(0)
+        known |= {"device": of.device.name, "hours": of.device.hours(known["flops"])} if of.device else {}
+    return known

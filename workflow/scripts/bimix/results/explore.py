@@ -7,7 +7,7 @@ is loaded from elsewhere.
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +18,13 @@ from markupsafe import Markup
 from bimix.errors import InputError
 from bimix.exports.formats import FORMATS
 from bimix.exports.write import blanks
+from bimix.judge.facts import Evidence
 from bimix.laws.fitted import FAR_AHEAD
 from bimix.laws.table import LAWS
 from bimix.optimum.flags import asked_objective, limits_of, pools_of
 from bimix.optimum.goal import Goal
 from bimix.optimum.optimum import Sought
-from bimix.results.headline import behind_lines, five_lines, with_name
+from bimix.results.headline import behind_lines, five_lines, model_name, with_name
 from bimix.results.summary import Summary
 from bimix.transfer.unseen import SEEN, basis, unseen
 
@@ -128,14 +129,35 @@ def page(
     )
 
 
-def beside(summary: Summary) -> dict[str, object]:
-    """Title, first mixture and texts of the page next to a verdict: of the mixture to take."""
+def verdict_page(
+    options: argparse.Namespace,
+    of: Evidence,
+    summary: Summary,
+    spans: pl.DataFrame,
+    ran: Mapping[str, Mapping[str, float]],
+    shown: Iterable[str] = (),
+) -> str:
+    """The page next to a verdict, open at the mixture to take and the law with the least error, with buttons
+    for the reference, the laws' optima and the `shown`.
+    """
     facts = summary.facts
     said = [*five_lines(facts, summary.pages), *behind_lines(facts, summary.remarks)]
-    title = f"{facts['dataset']}: the mixture to take, and others to try"
-    labels = {name: with_name(facts, name) for name in facts["roles"]}
-    said = [(label, text.replace("`", "")) for label, text in said]
-    return {"title": title, "start": facts["take"], "said": said, "labels": labels}
+    laws = sorted(of.fits, key=lambda name: name != of.trusted)
+    buttons = dict.fromkeys((of.reference, facts["take"], *of.fits, *shown))
+    return page(
+        options,
+        title=f"{facts['dataset']}: the mixture to take, and others to try",
+        laws={name: of.fits[name].sought.fitted for name in laws},
+        spans=spans,
+        mixtures={name: of.shares[name] for name in buttons if name in of.shares},
+        ran=ran,
+        reference=of.reference,
+        start=facts["take"],
+        step=of.fits[of.trusted].sought.step,
+        model=model_name(of.asked_model),
+        said=[(label, text.replace("`", "")) for label, text in said],
+        labels={name: with_name(facts, name) for name in facts["roles"]},
+    )
 
 
 def _goal(goal: Goal) -> tuple[list[str], dict]:

@@ -1,5 +1,8 @@
 """The summary's five lines, the mixture to take, its gain, the risk, what to run next, the pages; and the
 lines behind them. All are written from the facts of `verdict.json`.
+
+A difference from the reference is in percent of the reference's loss. Of two other mixtures the lower is named
+first, in percent of the other's loss. So a pair has one number.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +15,39 @@ EVEN = 5e-4  # shares that differ by less are equal in words
 LARGEST = 3  # shares that are named
 RISES = 3  # losses above the reference's that are named
 REASONS = {
-    "wins": "it ends below all others by more than noise",
-    "lower": "it ends lowest; whether by more than noise is not known",
-    "alone": "no other mixture was measured",
-    "rule": "it needs no search, and {rival} is not surely lower",
-    "broken": "no mixture measured meets the objective, and it comes nearest",
+    "wins": "Of {count} mixtures trained it ends lowest, by more than noise.",
+    "lower": "Of {count} mixtures trained it ends lowest; whether by more than noise is not known.",
+    "alone": "No other mixture was trained.",
+    "rule": "It needs no search, and {rival} is not surely lower.",
+    "broken": "No mixture trained meets the objective; this one comes nearest.",
+    "promised": "Nobody trained on it yet; the law {law} predicts it to be best.",
+    "ties, lowest": "Of {count} mixtures trained it ends lowest; level with it within noise: {level}.",
+    "ties, cheapest": "It is the cheapest to find of those that are level within noise; {rival}, {lower:.2f} % lower, is too.",
+    "ties, untrained": "It is the best that was trained; {rival}, not trained, may be level with it by the law.",
+}
+NEXT = {  # the second text where runs are made elsewhere
+    "seeds": (
+        "{runs} would tell {pair} apart, if they differ by as much as now: `seeds: {{{model}: {seeds}}}` in the config.",
+        "{runs} would tell {pair} apart, if they differ by as much as now: further seeds, in a column `seed`.",
+    ),
+    "train": (
+        "{runs} would show how {first} ends: add `{name}` to `compare` in the config.",
+        "{runs} would show how {first} ends: train on it, and add its losses as `{name}`.",
+    ),
+    "equal": (
+        "{runs} would show whether equal shares end as low: add `uniform` to `compare` in the config.",
+        "{runs} would show whether equal shares end as low: train on them.",
+    ),
+    "harm": (
+        "1 run of {first} at a larger model, next to one of the reference, would show how often that may read text:"
+        " `compare` that model.",
+        "1 run of {first} at a larger model, next to one of the reference, would show how often that may read text:"
+        " add their losses, with a column `parameters`.",
+    ),
+    "larger": (
+        "`compare` a larger model on it, or give a larger run's data loader these proportions.",
+        "Train a larger model on it, or give a larger run's data loader these proportions.",
+    ),
 }
 
 
@@ -48,6 +79,12 @@ def with_name(facts: Mapping, name: str) -> str:
     return name if said == name else f"{said} ({name})"
 
 
+def ends(facts: Mapping, name: str) -> str:
+    """A mixture and its verb."""
+    said = words(facts, name)
+    return f"{said} end" if said.endswith(" shares") else f"{said} ends"
+
+
 def model_name(model: str) -> str:
     return "your runs" if model == OBSERVED else model
 
@@ -57,23 +94,35 @@ def fitted_runs(law: Mapping) -> str:
     return f"{law['runs']} {'of' if law['model'] == OBSERVED else 'runs of'} {model_name(law['model'])}"
 
 
-def signed(percent: float, whom: str, star: str = "", digits: int = 2) -> str:
-    """A difference in percent of another's loss: 1.25 %* below whom."""
-    return f"{abs(percent):.{digits}f} %{star} {'below' if percent <= 0 else 'above'} {whom}"
+def signed(percent: float, whom: str) -> str:
+    """A difference in percent of another's loss: 1.25 % below whom."""
+    return f"{abs(percent):.2f} % {'below' if percent <= 0 else 'above'} {whom}"
 
 
 def interval(percent: float, low: float | None, high: float | None, level: float) -> str:
     """The interval of a difference of the same sign: " (1.02 to 1.48, 95 %)"; nothing if not known."""
     if low is None or high is None:
         return ""
-    ends = sorted((low, high) if percent > 0 else (-low, -high))
-    return f" ({ends[0]:.2f} to {ends[1]:.2f}, {100 * level:.0f} %)"
+    first, last = sorted((low, high) if percent > 0 else (-low, -high))
+    return f" ({first:.2f} to {last:.2f}, {100 * level:.0f} %)"
 
 
 def sentence(parts: Sequence[str]) -> str:
     """Parts as one sentence."""
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    if len(names) > most:
+        return f"{', '.join(names[:most])} and {len(names) - most} more"
+    return ", ".join(names)
+
+
+def trained(facts: Mapping) -> Mapping[str, Mapping]:
+    """The rows of the mixtures that were trained, the best first."""
+    return facts["measured"]["mixtures"] if facts["measured"] else {}
 
 
 def take(facts: Mapping) -> str:
@@ -83,110 +132,107 @@ def take(facts: Mapping) -> str:
     if shares and shares[0][1] - shares[-1][1] < EVEN:
         text += f": {100 * shares[0][1]:.1f} % of each of {len(shares)} domains"
     elif shares:
-        text += ": " + ", ".join(f"{name} {100 * share:.1f} %" for name, share in shares[:LARGEST])
-        text += f" and {len(shares) - LARGEST} more" if len(shares) > LARGEST else ""
-    if facts["law"] and facts["optimum"]["mixture"] == facts["take"]:
+        text += ": " + listed([f"{name} {100 * share:.1f} %" for name, share in shares], LARGEST)
+    if facts["optimum"]["mixture"] == facts["take"]:
         text += f", found from {fitted_runs(facts['law'])}"
-    return f"{text}. {sentence([reason(facts)])}"
+    return f"{text}. {reason(facts)}"
 
 
 def reason(facts: Mapping) -> str:
     """Why this mixture, by the outcome."""
-    outcome, rival, law = facts["outcome"], words(facts, facts["rival"] or ""), facts["law"]
-    rows = facts["measured"]["mixtures"] if facts["measured"] else {}
-    if outcome == "promised":
-        return f"nobody trained on it yet; {'a law' if law is None else 'the law ' + law['law']} predicts it to be best"
-    if outcome != "ties":
-        return REASONS[outcome].format(rival=rival)
-    if facts["rival"] not in rows:
-        return f"it is the best that was trained; {rival}, not trained, may be level with it by the law"
-    level = " and ".join(words(facts, name) for name in facts["ties"][:2])
-    level += f" and {len(facts['ties']) - 2} more" if len(facts["ties"]) > 2 else ""
-    if rows[facts["take"]]["value"] <= rows[facts["rival"]]["value"]:
-        return f"it ends lowest; {level} {'are' if len(facts['ties']) > 1 else 'is'} level with it within noise"
-    lower = abs(rows[facts["rival"]]["behind_percent"])
-    return f"it is the cheapest to find of those that are level within noise; {rival} ends {lower:.2f} % lower"
+    outcome, rows, own = facts["outcome"], trained(facts), facts["take"]
+    lower = None
+    if outcome == "ties" and facts["rival"] not in rows:
+        outcome = "ties, untrained"
+    elif outcome == "ties":
+        lower = -rows[facts["rival"]]["lower_percent"]
+        outcome = "ties, cheapest" if lower > 0 else "ties, lowest"
+    return REASONS[outcome].format(
+        count=len(rows),
+        rival=words(facts, facts["rival"] or own),
+        law=facts["law"]["law"],
+        level=listed([words(facts, name) for name in facts["ties"]], 2),
+        lower=lower,
+    )
 
 
 def gain(facts: Mapping) -> str:
     """By how much the mixture is better than the reference and than equal shares, what that buys, and
     where the paper's optimum ends.
     """
-    measured, take = facts["measured"], facts["take"]
-    parts = measured_gain(facts, measured, measured["mixtures"]) if facts["tested"] else predicted_gain(facts)
+    parts = measured_gain(facts) if facts["tested"] else predicted_gain(facts)
     said = [sentence(parts)] if parts else []
-    optimum, decided = facts["optimum"], facts["gain"] if not facts["tested"] else None
-    if optimum and optimum["mixture"] not in (take, decided and decided["mixture"]):
-        said.append(sentence([optimum_end(facts, optimum)]))
+    optimum, decided = facts["optimum"]["mixture"], facts["gain"] if not facts["tested"] else None
+    if optimum not in (facts["take"], decided and decided["mixture"]):
+        said.append(sentence([optimum_end(facts)]))
     return " ".join(said) or "Not known: nothing else was measured."
 
 
-def measured_gain(facts: Mapping, measured: Mapping, rows: Mapping) -> list[str]:
+def measured_gain(facts: Mapping) -> list[str]:
     """The gain of a mixture that was trained over the reference and over equal shares."""
-    take, reference, own, parts = facts["take"], measured["reference"], rows[facts["take"]], []
-    if take != reference:
+    measured, rows, name = facts["measured"], trained(facts), facts["take"]
+    reference, own = measured["reference"], rows[name]
+    others = [other for other, role in facts["roles"].items() if role == "equal shares" and other in rows]
+    if name == reference:
+        parts = ["none: the others are compared with it"]
+        others += [facts["rival"]] if facts["rival"] in rows else []
+    else:
         percent, low, high = (own[f"{key}_percent"] for key in ("difference", "low", "high"))
         what = "worst ratio" if measured["kind"] == "minimax" else "average loss"
         what = what if measured["unit"].startswith("nats") else "average"
         text = f"{what} {own['value']:.4f}, {signed(percent, words(facts, reference))}"
-        parts.append(text + interval(percent, low, high, 0.95))
+        text += interval(percent, low, high, 0.95)
         if own["steps_to_reference"] is not None and percent < 0:
             steps, share = own["steps_to_reference"], 100 * own["steps_ratio"]
-            parts[-1] += (
-                f", whose final loss it reaches after {steps:,.0f} of {measured['step']:,} steps ({share:.0f} %)"
-            )
-    else:
-        parts.append("none: the others are compared with it")
-    equal = [name for name, role in facts["roles"].items() if role == "equal shares" and name in rows]
-    others = [name for name in equal if name not in (take, reference)]
-    if facts["rival"] in rows and take == reference:
-        others.append(facts["rival"])
-    return parts + [behind(facts, rows, name) for name in dict.fromkeys(others)]
+            text += f", whose final loss it reaches after {steps:,.0f} of {measured['step']:,} steps ({share:.0f} %)"
+        parts = [text]
+    return parts + [apart(facts, other) for other in dict.fromkeys(others) if other not in (name, reference)]
 
 
-def behind(facts: Mapping, rows: Mapping, name: str) -> str:
-    """Where the mixture to take ends against another that was trained."""
-    row = rows[name]
+def apart(facts: Mapping, name: str) -> str:
+    """Which of the mixture to take and another that was trained ends lower, and by how much."""
+    row, pair = trained(facts)[name], (facts["take"], name)
+    lower, higher = pair if row["lower_percent"] >= 0 else pair[::-1]
     unsure = {None: "; how much is noise is not known", False: ", which may be noise", True: ""}
-    ahead = 100 * (1 / (1 + row["behind_percent"] / 100) - 1)  # in percent of the other's loss, as figures have it
-    return signed(ahead, words(facts, name)) + unsure[row["behind_significant"]]
+    text = f"{ends(facts, lower)} {abs(row['lower_percent']):.2f} % below {words(facts, higher)}"
+    return text + unsure[row["lower_significant"]]
 
 
 def predicted_gain(facts: Mapping) -> list[str]:
     """The gain of a mixture that nobody trained, by the law and all runs."""
-    own, measured, optimum, parts = facts["gain"], facts["measured"], facts["optimum"], []
-    if own is None and optimum and optimum["mixture"] == facts["take"] and optimum["predicted"]:
-        own = optimum["predicted"] | {"mixture": facts["take"], "over": optimum["predicted"]["reference"]}
+    own, optimum, parts = facts["gain"], facts["optimum"], []
+    predicted = optimum["predicted"] if optimum["mixture"] == facts["take"] else None
     if own is not None:
         whose = "" if own["mixture"] == facts["take"] else f" of {words(facts, own['mixture'])}"
         text = signed(-own["percent"], words(facts, own["over"]))
-        text += interval(own["percent"], own["low"], own["high"], own["level"])
         parts.append(f"not measured; predicted{whose} {text}")
-    if measured is not None:
-        name, row = next(iter(measured["mixtures"].items()))
+        parts[-1] += interval(own["percent"], own["low"], own["high"], own["level"])
+    if predicted and not (own and own["over"] == predicted["reference"]):
+        text = signed(-predicted["percent"], words(facts, predicted["reference"]))
+        text += interval(predicted["percent"], predicted["low"], predicted["high"], predicted["level"])
+        parts.append(text if own else f"not measured; predicted {text}")
+    for name, row in list(trained(facts).items())[:1]:
         text = f"the best that was trained, {words(facts, name)}, ends at {row['value']:.4f}"
-        if name != measured["reference"]:
-            text += f", {signed(row['difference_percent'], words(facts, measured['reference']))}"
+        if name != facts["measured"]["reference"]:
+            text += f", {signed(row['difference_percent'], words(facts, facts['measured']['reference']))}"
         parts.append(text)
     return parts
 
 
-def optimum_end(facts: Mapping, optimum: Mapping) -> str:
+def optimum_end(facts: Mapping) -> str:
     """Where a law's optimum ends, as measured or predicted, against the reference and the mixture to take."""
-    name, law = optimum["mixture"], facts["law"]
-    text = "the paper's method, BiMix' optimum" if law and law["law"] == "bimix" else words(facts, name)
-    text += f" from {fitted_runs(law)}," if law else ""
-    rows = facts["measured"]["mixtures"] if facts["measured"] else {}
-    if optimum["measured"]:
-        text += f" ends {signed(-optimum['measured']['percent'], words(facts, optimum['measured']['reference']))}"
-        text += f" (predicted: {optimum['predicted']['percent']:.2f} %)" if optimum["predicted"] else ""
-        if name in rows and facts["tested"] and facts["measured"]["reference"] != facts["take"]:
-            text += f" and {signed(rows[name]['behind_percent'], words(facts, facts['take']))}"
-            text += "" if rows[name]["behind_significant"] else ", which may be noise"
+    law, optimum = facts["law"], facts["optimum"]
+    measured, predicted, name = optimum["measured"], optimum["predicted"], optimum["mixture"]
+    text = "the paper's method, BiMix' optimum" if law["law"] == "bimix" else words(facts, name)
+    text += f" from {fitted_runs(law)},"
+    if measured:
+        text += f" ends {signed(-measured['percent'], words(facts, measured['reference']))}"
+        text += f" (predicted: {predicted['percent']:.2f} %)" if predicted else ""
+        if name in trained(facts) and facts["tested"] and facts["measured"]["reference"] != facts["take"]:
+            text += f"; {apart(facts, name)}"
         return text
-    if optimum["predicted"]:
-        over = words(facts, optimum["predicted"]["reference"])
-        return f"{text} was not trained; predicted is {signed(-optimum['predicted']['percent'], over)}"
+    if predicted:
+        return f"{text} was not trained; predicted is {signed(-predicted['percent'], words(facts, predicted['reference']))}"
     return f"{text} was not trained"
 
 
@@ -197,9 +243,8 @@ def risk(facts: Mapping) -> str:
         parts.append("no run was trained on it")
     if found["losses"]:
         above, whom = found["above_percent"], words(facts, measured["reference"])
-        worst = ", ".join(f"{name} by {two_digits(by)} %" for name, by in list(above.items())[:RISES])
-        worst += f" and {len(above) - RISES} more" if len(above) > RISES else ""
         parts.append(f"{len(above) or 'none'} of {found['losses']} losses end above those of {whom}")
+        worst = listed([f"{name} by {two_digits(by)} %" for name, by in above.items()], RISES)
         parts[-1] += f": {worst}" if worst else ""
     if found["epochs"]:
         most = max(found["epochs"], key=found["epochs"].get)
@@ -221,25 +266,26 @@ def two_digits(number: float) -> str:
 
 
 def next_line(facts: Mapping, step: Mapping) -> str:
-    """One thing to run, and how many runs it needs."""
-    names, own = [words(facts, name) for name in step["mixtures"]], step["model"]
-    if step["do"] == "seeds":
-        text = f"{step['runs']} more runs would tell {' and '.join(names)} apart, if they differ by as much as now: "
-        seeds = f"`seeds: {{{own}: {step['seeds']}}}` in the config" if own else "further seeds, in a column `seed`"
-        return f"{text}{seeds}."
-    if step["do"] == "train":
-        name = step["mixtures"][0]
-        how = f"add `{name}` to `compare` in the config" if own else f"train on it, and add its losses as `{name}`"
-        return f"1 more run would show how {names[0]} ends: {how}."
-    if step["do"] == "equal":
-        how = "add `uniform` to `compare` in the config" if own else "train on them"
-        return f"1 more run would show whether equal shares end as low: {how}."
-    if step["do"] == "harm":
-        text = f"1 run of {names[0]} at a larger model, next to one of the reference, would show how often that may read text"
-        how = "`compare` that model" if own else "add their losses, with a column `parameters`"
-        return f"{text}: {how}."
-    how = "`compare` a larger model" if own else "Train a larger model"
-    return f"{how} on it, or give a larger run's data loader these proportions."
+    """One thing to run, and what it costs."""
+    names, model = [words(facts, name) for name in step["mixtures"]], step["model"]
+    return NEXT[step["do"]][model is None].format(
+        runs=cost(step),
+        pair=" and ".join(names),
+        first=names[0] if names else "",
+        name=step["mixtures"][0] if names else "",
+        model=model,
+        seeds=step.get("seeds"),
+    )
+
+
+def cost(step: Mapping) -> str:
+    """So many runs, their steps, FLOPs and hours, as far as they are known."""
+    text = f"{step['runs']} more run{'s' if step['runs'] != 1 else ''}"
+    text += f" of {step['steps']:,} steps" if step["steps"] else ""
+    if not step["flops"]:
+        return text
+    hours = f", {two_digits(step['hours'])} hours of an {step['device']}" if step["hours"] else ""
+    return f"{text} ({step['flops']:.2g} FLOPs{hours})"
 
 
 def law_line(law: Mapping) -> str:
@@ -261,23 +307,24 @@ def law_line(law: Mapping) -> str:
     return f"{law['law']}, fitted to {fitted_runs(law)}: {'; '.join(said)}."
 
 
-def entropies_line(facts: Mapping, entropies: Mapping) -> str:
+def entropies_line(facts: Mapping) -> str:
     """Where each entropy mixture ends against the token shares, beside what the paper reports."""
-    ends = [
+    entropies = facts["entropies"]
+    each = [
         f"{name} {one['difference_percent']:+.2f} %{'*' if one['significant'] else ''}"
         for name, one in entropies["mixtures"].items()
     ]
     where = f"{model_name(entropies['model'])}, step {entropies['step']:,}"
     against = words(facts, entropies["reference"])
-    return f"{', '.join(ends)} against {against} on {where} (the paper: all below, ce lowest)."
+    return f"{', '.join(each)} against {against} on {where} (the paper: all below, ce lowest)."
 
 
 def optimum_line(facts: Mapping, optimum: Mapping) -> str:
     """The gain of a law's optimum, predicted for the proxy and measured at the target."""
     predicted, measured, said = optimum["predicted"], optimum["measured"], []
     if predicted:
-        ends = [predicted["low"], predicted["high"]]
-        span = "" if None in ends else f" ({ends[0]:+.2f} to {ends[1]:+.2f}, {100 * predicted['level']:.0f} %)"
+        low, high = predicted["low"], predicted["high"]
+        span = "" if low is None or high is None else f" ({low:+.2f} to {high:+.2f}, {100 * predicted['level']:.0f} %)"
         where = f"{model_name(predicted['model'])} at step {predicted['step']:,}"
         said.append(f"predicted for {where} {predicted['percent']:+.2f} %{span}")
     if measured:
@@ -297,15 +344,13 @@ def optimum_line(facts: Mapping, optimum: Mapping) -> str:
 
 def behind_lines(facts: Mapping, remarks: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """Labels and texts behind the first lines: the paper's chain, the reason, `remarks`, what else to do."""
-    lines = [("Law", law_line(facts["law"]))] if facts["law"] else []
-    lines += [("Entropies", entropies_line(facts, facts["entropies"]))] if facts["entropies"] else []
-    lines += [("Optimum", optimum_line(facts, facts["optimum"]))] if facts["optimum"] else []
-    lines.append(("Why", f"{facts['why']}."))
-    if facts["measured"] and facts["measured"]["noise_percent"] is not None:
-        noise = facts["measured"]
-        lines.append(("Noise", f"of a run {noise['noise_percent']:.2f} % ({noise['noise_from']})."))
-    if facts["measured"] and facts["measured"]["kind"] == "no_worse_than":
-        margin, whose = 100 * facts["measured"]["margin"], words(facts, facts["measured"]["reference"])
+    measured, lines = facts["measured"], [("Law", law_line(facts["law"]))]
+    lines += [("Entropies", entropies_line(facts))] if facts["entropies"] else []
+    lines += [("Optimum", optimum_line(facts, facts["optimum"])), ("Why", f"{facts['why']}.")]
+    if measured and measured["noise_percent"] is not None:
+        lines.append(("Noise", f"of a run {measured['noise_percent']:.2f} % ({measured['noise_from']})."))
+    if measured and measured["kind"] == "no_worse_than":
+        margin, whose = 100 * measured["margin"], words(facts, measured["reference"])
         lines.append(("Objective", f"no loss more than {margin:.3g} % above that of {whose}."))
     lines += [(label, text) for label, text in remarks if text]
     for why in dict.fromkeys(facts["left_out"].values()):

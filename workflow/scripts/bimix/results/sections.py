@@ -4,9 +4,10 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from bimix.judge.facts import Evidence
 from bimix.mixtures.mixture import farthest
 from bimix.optimum.bounds import usual_epochs
-from bimix.optimum.report import harm_lines
+from bimix.optimum.report import epochs_of, harm_lines
 from bimix.results.headline import at, with_name, words
 from bimix.results.layout import cut, labels, paragraph, table
 from bimix.transfer.run import far_apart, size_read
@@ -85,28 +86,22 @@ def epoch_bound(epochs: Mapping[str, float], most: float | None, run_tokens: flo
     return paragraph(f"max_epochs {most:.3g}{usual} {said}.", "  ", "  ")
 
 
-def by_harm(facts: Mapping) -> list[str]:
-    """The optima by the harm of text that is read again at a larger model, where none measured it."""
-    return [line for text in harm_lines(facts["by_harm"]) for line in paragraph(text, "  ", "    ")]
-
-
-def mixture(
-    facts: Mapping,
-    law: dict,
-    before: tuple[str, Mapping[str, float]],
-    after: tuple[str, Mapping[str, float]],
-    epochs: Mapping[str, float],
-    most: float | None,
-    run_tokens: float | None,
-    rows: int | None = None,
-) -> list[str]:
-    """The table of a mixture next to the reference, both a name and shares, whether `most` epochs bind in a
-    run of so many tokens, and the optima by the harm of a larger model.
+def mixture(of: Evidence, facts: Mapping, most: float | None, rows: int | None = None) -> list[str]:
+    """The table of the mixture to take next to the reference; where it is that, or has stages, of the law's
+    optimum. Whether `most` epochs bind, the optima by the harm of a larger model, a step that no run reached.
     """
-    names = words(facts, before[0]), dict(before[1]), words(facts, after[0]), dict(after[1])
-    lines = [f"The mixture: {with_name(facts, after[0])}", ""]
-    lines += proportions(*names, law["proportions_seen"], rows, epochs)
-    return lines + epoch_bound(epochs, most, run_tokens) + by_harm(facts)
+    sought, reference = of.fits[of.trusted].sought, of.reference
+    name = facts["take"] if facts["take"] in of.shares and facts["take"] != reference else of.trusted
+    epochs = epochs_of(of.shares[name], of.pools, of.run_tokens)
+    pair = words(facts, reference), of.shares[reference], words(facts, name), of.shares[name]
+    lines = [f"The mixture: {with_name(facts, name)}", ""]
+    lines += proportions(*pair, sought.fitted["proportions_seen"], rows, epochs)
+    return [
+        *lines,
+        *epoch_bound(epochs, most, of.run_tokens),
+        *(line for text in harm_lines(facts["by_harm"]) for line in paragraph(text, "  ", "    ")),
+        *beyond(sought.step, sought.fitted),
+    ]
 
 
 def beyond(step: int, law: dict) -> list[str]:

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from bimix.optimum.objective import Objective
+from bimix.judge.facts import Evidence
+from bimix.judge.verdict import OBSERVED
+from bimix.optimum.objective import weighed
 from bimix.optimum.report import promised
 from bimix.results import sections
 from bimix.results.headline import behind_lines, five_lines, title
@@ -42,9 +44,21 @@ class Summary:
         return page(self.facts["dataset"], parts)
 
 
-def bound(objective: Objective, law: dict, model: str) -> str:
-    """The promise of `no_worse_than` at a model; empty of another objective."""
-    if objective.kind != "no_worse_than":
-        return ""
-    held = objective.limits(law, law["loss_domains"]) - 1
-    return promised(objective.margin, objective.effect_growth, held, model) + "."
+def remarks(of: Evidence, renamed: Sequence[str]) -> list[tuple[str, str]]:
+    """Labels and texts on the weights, the promise of `no_worse_than`, a law's sizes, and runs that are
+    `renamed`, in sentences; a text is empty where there is nothing to say.
+    """
+    sought = of.fits[of.trusted].sought
+    law, objective, bound = sought.fitted, sought.objective, ""
+    elsewhere = of.model == OBSERVED
+    models, model = ("runs", "a model") if elsewhere else (of.fitted_model, of.asked_model)
+    weights = weighed(law, objective.domain_weights())
+    if objective.kind == "no_worse_than":
+        held = objective.limits(law, law["loss_domains"]) - 1
+        bound = promised(objective.margin, objective.effect_growth, held, model) + "."
+    return [
+        ("Weights", f"in all averages {weights}, and nothing else." if weights else ""),
+        ("Bound", bound),
+        ("Sizes", sections.size_sentence(law, models, model)),
+        *(("Renamed", text) for text in renamed),
+    ]

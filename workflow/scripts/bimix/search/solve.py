@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
-from bimix.judge.comparison import Comparison, compared
+from bimix.judge.comparison import compared
 from bimix.judge.evidence import (
     known_from,
     moved,
@@ -21,8 +21,9 @@ from bimix.judge.evidence import (
     renamed,
     roles_of,
 )
+from bimix.judge.facts import Evidence, Fit
 from bimix.judge.measured import Criterion, criterion_of
-from bimix.judge.verdict import Promise, Verdict, trusted
+from bimix.judge.verdict import trusted
 from bimix.laws.fitted import defined, fit
 from bimix.laws.table import LAWS
 from bimix.mixtures.names import SEARCHED
@@ -44,18 +45,12 @@ MUCH = 3000
 
 
 @dataclass(frozen=True)
-class Solved:
-    """A law fitted to the runs and read at the requested run, and its optimum (m,)."""
+class Solved(Fit):
+    """A law fitted to runs and read at the requested run."""
 
     observed: Observations  # that it was fitted to
-    sought: Sought
-    optimum: np.ndarray
     errors: LeftOut
     spans: pl.DataFrame  # in the columns of INTERVALS
-    promise: Promise | None
-
-    def shares(self) -> dict[str, float]:
-        return dict(zip(self.sought.fitted["domains"], self.optimum.tolist(), strict=True))
 
 
 def solved(
@@ -80,32 +75,22 @@ def solved(
     relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
     left_out_errors = dict(zip(fitted["loss_domains"], relative, strict=True))
     promised = promise(fitted, law, "observed", spans, left_out_errors, judging)
-    return Solved(observed, sought, sought.shares(), errors, spans, promised)
+    optimum = dict(zip(fitted["domains"], sought.shares().tolist(), strict=True))
+    return Solved(sought, optimum, promised, observed, errors, spans)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The verdict on two tables, and what it rests on: mixtures are {domain: share}."""
+    """The verdict on two tables with what it rests on, and the flags, with the reference as a mixture.
 
-    verdict: Verdict
-    runs: Comparison | None  # at the step; None: there is none
-    criterion: Criterion
-    asked: argparse.Namespace  # the flags, with the reference as a mixture
-    fits: dict[str, Solved]  # by law, that with the least error on runs left out first
-    refused: list[tuple[str, str]]  # laws, and why
+    `ran`: the runs as they are called in the tables; `called` {name: another} where they have the name of an
+    optimum of other proportions.
+    """
+
+    evidence: Evidence
+    asked: argparse.Namespace
     ran: dict[str, dict[str, float]]
-    called: dict[str, str]  # how a run is called that has the name of an optimum of other proportions
-    shares: dict[str, dict[str, float]]  # of optima, of runs as they are called, and of rules by hand
-    searched: tuple[str, ...]
-    roles: dict[str, str]  # by `roles_of`
-
-    @property
-    def sought(self) -> Sought:
-        return next(iter(self.fits.values())).sought
-
-    @property
-    def law(self) -> dict:
-        return self.sought.fitted
+    called: dict[str, str]
 
 
 def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observations) -> Answer:
@@ -128,7 +113,7 @@ def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observat
     kept = None if judging.kind == "weighted" else json.dumps({name: one for name, one in before.items() if one > 0})
     asked = argparse.Namespace(**vars(options) | {"reference": kept})
     fits, refused = _fits(asked, judging, observed, before)
-    optima = {name: one.shares() for name, one in fits.items()}
+    optima = {name: one.optimum for name, one in fits.items()}
     called = moved(ran, optima)
     shares = {called.get(name, name): own for name, own in ran.items()}
     losses = renamed(chosen.compared, called)
@@ -150,13 +135,28 @@ def solve_tables(options: argparse.Namespace, chosen: Chosen, observed: Observat
         posterior = Posterior(sought.goal, sought.fitted, trained, *limits, first.errors)
         fitted = {called.get(name, name) for name in first.observed.mixtures}
         known = {name: one for name, one in arrays.items() if name in fitted}
-        believed = Believed(posterior, first.optimum, first.promise, known, hand)
+        optimum = np.array(list(first.optimum.values()))
+        believed = Believed(posterior, optimum, first.promise, known, hand)
     known = optima | {name: dict(zip(domains, own.tolist(), strict=True)) for name, own in hand.items()} | shares
     roles = roles_of(known, sought.pools or {})
     ranks = ranks_of(shares, roles)
     searched = tuple(name for name, one in ranks.items() if one >= SEARCHED)
     found = verdict(runs, runs, promises, ranks, believed)
-    return Answer(found, runs, judging, asked, fits, refused, ran, called, known, searched, roles)
+    evidence = Evidence(
+        dataset=options.losses.stem,
+        reference=judging.reference,
+        verdict=found,
+        target=runs,
+        shares=known,
+        fits=fits,
+        trained=len(ran),
+        roles=roles,
+        searched=searched,
+        pools=sought.pools or {},
+        run_tokens=sought.run_tokens,
+        refused=refused,
+    )
+    return Answer(evidence, asked, ran, called)
 
 
 def _fits(

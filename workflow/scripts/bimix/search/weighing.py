@@ -178,6 +178,7 @@ def add_fitted(parser: argparse.ArgumentParser) -> None:
 
 def read_believed(
     options: argparse.Namespace,
+    asked: argparse.Namespace,
     laws: Mapping[str, dict],
     optima: Mapping[str, Mapping[str, float]],
     promises: Sequence[Promise],
@@ -188,7 +189,7 @@ def read_believed(
     """What all runs say at the run of the law with the least error, from the files of a dataset;
     None where it promises nothing or was fitted to other runs, as those of a swarm.
 
-    `laws` and `optima` by mixture; `ran` {name: proportions} of the runs, which are `called`
+    `asked`: the flags of the optima; `laws` and `optima` by mixture; `ran` {name: proportions} of the runs, which are `called`
     otherwise where they have the name of an optimum and other proportions. `options.mixtures` are
     those of the runs compared, of the runs fitted, and of the further proxies. `rules` by hand.
     """
@@ -209,9 +210,7 @@ def read_believed(
     groups = [one for one in groups if not one.proportions[:, ~np.isin(one.domains, observed.domains)].any()]
     every = joined(observed.take([]), groups)
     every = replace(every, mixtures=tuple(called.get(name, name) for name in every.mixtures))
-    tokens = options.tokens[0] if options.tokens else None
-    flags = {"tokens": tokens, "run_tokens": options.optimum_tokens, "reference": options.objective_reference}
-    sought = Sought.of(argparse.Namespace(**{**vars(options), **flags}), law, options.step)
+    sought = Sought.of(asked, law, options.step)
     known = noise_between(read_table(options.fitted), criterion_of(options))
 
     def array(shares: Mapping[str, float]) -> np.ndarray:

@@ -33,6 +33,19 @@ class Stated:
         return 6 * self.parameters + self.attention * row_length
 
 
+@dataclass(frozen=True)
+class Device:
+    """One accelerator or CPU thread: peak `flops` a second, and the share that trainings reach."""
+
+    name: str
+    flops: float
+    utilisation: float
+
+    def hours(self, flops: float) -> float:
+        """Hours that so many FLOPs take."""
+        return flops / (self.flops * self.utilisation) / 3600
+
+
 def mix_rows(batch_rows: int, domains: int) -> int:
     """Rows of the mix in an update: those of an average domain (DoGE's code), or one of each."""
     return max(domains, -(-batch_rows // domains))
