@@ -29,7 +29,7 @@ def link_checkout(folder: Path) -> None:
 def call(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Call Snakemake with two cores."""
     command = [sys.executable, "-m", "snakemake", "--cores", "2", *arguments]
-    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", OMP_NUM_THREADS="1", **environment))
+    return forked.run(command, cwd=folder, env=forked.jobs(COLUMNS="200", **environment))
 
 
 def said(folder: Path, *arguments: str) -> str:

@@ -2,19 +2,21 @@
 
 import json
 import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
-from file_scheduling import is_apart, pytest_xdist_make_scheduler  # noqa: F401  the latter is a hook
+from file_scheduling import pytest_xdist_make_scheduler  # noqa: F401  a hook
 from forked import pytest_configure  # noqa: F401  a hook
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
 from bimix.digests import digest_file
+
+# The processes share the cores, and threads that wait for one another would take three times the time. Nor may the
+# OpenMP of LightGBM and scikit-learn have threads beside that of torch in one process.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 VOCABULARY = 40
 ROW_TOKENS = 16
@@ -31,32 +33,13 @@ LONGEST = [
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Two processes more than there are cores: the tests on a cluster mostly wait for Slurm, and
-    one process ends with the files that are apart, see file_scheduling.
-    """
-    return len(os.sched_getaffinity(0)) + 2
+    """One process more than there are cores: the tests on a cluster mostly wait for Slurm."""
+    return len(os.sched_getaffinity(0)) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {f"test_{name}": rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
-
-
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Every process imports all files: none may bring scikit-learn by that, see file_scheduling."""
-    if "sklearn" in sys.modules and len({item.path for item in session.items}) > 1:
-        raise pytest.UsageError(
-            "A file of tests imports scikit-learn when it is collected; import it where it is used."
-        )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def one_openmp(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Files that import scikit-learn are apart."""
-    before = "sklearn" in sys.modules
-    yield
-    file = request.path.name
-    assert before or "sklearn" not in sys.modules or is_apart(file), f"{file} imports scikit-learn: add it to APART"
 
 
 def markov_rows(seed: int, rows: int) -> np.ndarray:
@@ -67,14 +50,6 @@ def markov_rows(seed: int, rows: int) -> np.ndarray:
     for position in range(1, ROW_TOKENS):
         tokens[:, position] = (chain[tokens[:, position - 1]] < draws[:, position : position + 1]).sum(axis=1)
     return np.minimum(tokens, VOCABULARY - 1).astype(np.uint16)
-
-
-@pytest.fixture(scope="module")
-def one_thread():
-    """As in the processes that are compared with."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,59 +6,13 @@ of a dead process again, those that are through and the deadly test as well. The
 answers that nobody owes.
 """
 
-from pathlib import Path
-
 import pytest
 from xdist.scheduler import LoadFileScheduling
 from xdist.workermanage import WorkerController
 
-# Files whose tests import LightGBM or scikit-learn, which brings an OpenMP of its own beside
-# torch's: two in a process may spoil its memory. One process runs these and nothing else;
-# conftest.py holds the list against what is imported.
-APART = {
-    "every_law",
-    "explore",
-    "export",
-    "frozen_laws",
-    "law_figures",
-    "metrics",
-    "model",
-    "new_rivals",
-    "rival_laws",
-    "rivals",
-    "search",
-    "swarm",
-}
-
-
-def is_apart(file: str) -> bool:
-    """Whether a file of tests, as xdist names it, is one of those apart."""
-    return Path(file).stem.removeprefix("test_") in APART
-
 
 class FileScheduling(LoadFileScheduling):
-    """`--dist loadfile` in the order of collection; outlives its processes, keeps files apart."""
-
-    def kinds(self, node: WorkerController) -> set[bool]:
-        """Whether a process has files that are apart, others, or (the last one) both."""
-        return {is_apart(file) for file in self.assigned_work[node]}
-
-    def choose(self, node: WorkerController) -> str | None:
-        """The file that a process gets next; None: the rest is for other processes."""
-        own, others = self.kinds(node), [other for other in self.nodes if other is not node]
-        if not own:
-            begun = any(True in self.kinds(other) for other in others)
-            own = {not begun and any(map(is_apart, self.workqueue))}
-        mine = next((file for file in self.workqueue if is_apart(file) in own), None)
-        if mine is None and all(other.shutting_down for other in others):
-            return next(iter(self.workqueue))
-        return mine
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        chosen = self.choose(node)
-        if chosen is not None:
-            self.workqueue.move_to_end(chosen, last=False)
-            super()._assign_work_unit(node)
+    """`--dist loadfile` in the order of collection that outlives its processes."""
 
     def remove_node(self, node: WorkerController) -> str | None:
         """Forget a process that ended: its open tests go first, but for the deadly one."""
@@ -79,9 +33,6 @@ class FileScheduling(LoadFileScheduling):
         if node.shutting_down or node not in self.registered_collections:  # the latter: it is still collecting
             return
         while self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
-            if self.choose(node) is None:
-                node.shutdown()
-                return
             self._assign_work_unit(node)
         if not self.workqueue:
             node.shutdown()

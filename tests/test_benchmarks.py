@@ -65,7 +65,7 @@ def test_the_documented_training_benchmark_runs(capsys, monkeypatch: pytest.Monk
 
 def gpu_day(out: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A call of the GPU day at toy size, its processes forked."""
-    environment = forked.jobs() | {"GPU_DAY_SIZE": "toy", "OMP_NUM_THREADS": "1", "PYTHON": "python"} | variables
+    environment = forked.jobs() | {"GPU_DAY_SIZE": "toy", "PYTHON": "python"} | variables
     environment.pop("NANOGPT", None)
     command = [str(BENCHMARKS / "gpu_day.sh"), str(out), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

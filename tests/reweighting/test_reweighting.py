@@ -18,7 +18,6 @@ import train_doge
 import train_doremi
 from bimix.digests import digest_file
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 MAIN = {"doremi": train_doremi.main, "doge": train_doge.main}
 
 

@@ -26,7 +26,6 @@ from bimix.training.attempt import STOPPED
 from bimix.training.recipe import Recipe
 from bimix.training.update import Batch, build_optimizer, compile_whole, evaluate
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 SMALL = Shape(layers=1, width=32, heads=2, vocabulary=70)
 
 

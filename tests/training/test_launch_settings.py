@@ -10,8 +10,6 @@ from training_runs import flags
 import pretrain_model
 from bimix.errors import InputError
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def test_curves_are_drawn_by_what_launch_says_and_no_run_is_repeated(corpus, tmp_path, monkeypatch, capsys) -> None:
     for name in ("WANDB_DIR", "WANDB_MODE", "TRACKIO_DIR"):

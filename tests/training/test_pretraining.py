@@ -23,7 +23,6 @@ from bimix.training import checkpoints, loop
 from bimix.training.update import Batch
 
 command = functools.partial(training_runs.command, steps=60)
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,6 @@ from bimix.training.attempt import STOPPED
 from bimix.training.order import Schedule, next_rows
 from bimix.training.update import batches
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 STEPS, ROWS, BOUNDARY = 20, 8, 13
 FIRST, SECOND = np.array([0.6, 0.4, 0.0]), np.array([0.1, 0.3, 0.6])
 STAGED = Schedule(np.stack([FIRST, SECOND]), (0, BOUNDARY))

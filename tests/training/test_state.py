@@ -24,7 +24,6 @@ from bimix.training import attempt, loop, provenance, rows
 from bimix.training.attempt import STOPPED
 from bimix.training.rows import check_shards
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 ROOT = Path(__file__).parents[2]
 flags = functools.partial(training_runs.flags, steps=20)
 OUTPUTS = ("losses.parquet", "model.safetensors", "run.json")

@@ -58,10 +58,9 @@ def launch(corpus: Path, tmp_path: Path) -> Iterator:
 
 
 @pytest.mark.slow
-def test_two_nodes_train_what_one_process_trains(launch, corpus: Path, tmp_path, monkeypatch) -> None:
+def test_two_nodes_train_what_one_process_trains(launch, corpus: Path, tmp_path) -> None:
     recipe = {"steps": 20, "evaluate_every": 10}
     assert launch(**recipe).wait(300) == 0, (tmp_path / "said").read_text()
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert pretrain_model.main(flags(corpus, tmp_path / "alone", **recipe)) == 0
     # the real one ends the others by this alone: a node without memory says nothing to them
     assert "--kill-on-bad-exit=1 " in (tmp_path / "bin/flags").read_text()

@@ -77,7 +77,7 @@ def call(environment: Path, folder: Path, line: str, status: int = 0) -> str:
 def run(folder: Path, status: int, *command: str | Path) -> str:
     """What a command prints; nothing of the tests' environment is in reach."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    own = known | {"OMP_NUM_THREADS": "1", "COLUMNS": "120"}
+    own = known | {"COLUMNS": "120"}
     done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr

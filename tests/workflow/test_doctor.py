@@ -19,7 +19,7 @@ def doctor(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """A call of the doctor, whose training is a third as long."""
     script = folder / "workflow/scripts/check_cluster.py"
     script.write_text(script.read_text().replace("STEPS = 2000", "STEPS = 700"))
-    return forked.run([sys.executable, str(script), *flags], cwd=folder, env=forked.jobs(OMP_NUM_THREADS="1"))
+    return forked.run([sys.executable, str(script), *flags], cwd=folder, env=forked.jobs())
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def test_a_call_ends_before_its_first_job_where_another_checkout_holds_the_resul
 
     def call(*more: str) -> subprocess.CompletedProcess:
         command = [sys.executable, "-m", "snakemake", "--cores", "1", *more, "--configfile", "mini.yaml"]
-        return forked.run(command, cwd=own, env=forked.jobs(OMP_NUM_THREADS="1"))
+        return forked.run(command, cwd=own, env=forked.jobs())
 
     for target in ("results/mini/mixtures/plain.json", "results/mini/shards/train/kitchen.kitchen"):
         refused = call(target)

@@ -242,7 +242,7 @@ def test_the_commands_of_the_package_run_in_the_order_of_the_page(workplace: Pat
         capture_output=True,
         text=True,
         check=False,
-        env=forked.jobs(OMP_NUM_THREADS="1", PYTHONPATH=str(ROOT / "workflow" / "scripts")),
+        env=forked.jobs(PYTHONPATH=str(ROOT / "workflow" / "scripts")),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("10 mixtures of 4 domains, losses of 4 at") == 3

@@ -85,7 +85,7 @@ def snakemake(folder: Path, *arguments: str, environment: dict | None = None) ->
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", *arguments, "--configfile", "mini.yaml"],
             cwd=folder,
-            env=(environment or os.environ) | {"OMP_NUM_THREADS": "1"},
+            env=environment or os.environ,
             stdout=log,
             stderr=log,
         )
