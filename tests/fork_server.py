@@ -28,6 +28,7 @@ PACKAGES = [
     *("torch", "torch._dynamo", "torch.utils.tensorboard", "safetensors.torch"),
     *("accelerate", "accelerate.commands.accelerate_cli", "torch.distributed.run"),
     *("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
+    *("lm_eval.tasks", "lm_eval.evaluator", "lm_eval.models.huggingface"),
 ]
 # Threads of imports that a forked process does without: of allocators (pyarrow's and polars'),
 # which give memory back, and by its name the one that cleans up what polars has put out of memory.

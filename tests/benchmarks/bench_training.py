@@ -21,20 +21,16 @@ that folder is trained by that project's plain loop, round about with ours. Both
 layers, width, heads, padded vocabulary, context, micro-batch, precision and rows. OMP_NUM_THREADS
 sets the threads on a CPU; with one of them its own time counts, without that of other processes.
 
-`--processes` starts so many of itself, which share the machine's GPUs: by NCCL where each has one,
-else by gloo, which NCCL's speed cannot be read from. `--profile` adds one update by kernel:
-share of the device's time, launches, and which kernel computes attention.
+`--profile` adds one update by kernel: share of the device's time, launches, and which kernel
+computes attention.
 """
 
 import argparse
 import contextlib
 import importlib.util
 import io
-import os
 import resource
-import socket
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -82,37 +78,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=10, help="updates of one round")
     parser.add_argument("--nanogpt", type=Path, help="folder of a nanoGPT checkout to run beside")
     parser.add_argument("--attention", choices=ATTENTION, help="torch's kernel of attention (default: torch chooses)")
-    parser.add_argument("--autotune", action="store_true", help="compile by max-autotune-no-cudagraphs")
-    parser.add_argument("--stream", choices=["fp32", "bf16"], default="fp32", help="of the residual stream")
     parser.add_argument("--profile", action="store_true", help="show one update by kernel")
-    parser.add_argument("--processes", type=int, default=1, help="processes on this machine")
     options = parser.parse_args(argv)
-    if options.autotune and not options.compile:
-        parser.error("--autotune needs --compile.")
-    if options.stream == "bf16" and options.precision != "bf16":
-        parser.error("--stream bf16 needs --precision bf16.")
-    if options.processes > 1 and "RANK" not in os.environ:
-        sys.exit(start_processes(sys.argv[1:] if argv is None else argv, options.processes))
-    if options.autotune:
-        for name, value in torch._inductor.list_mode_options("max-autotune-no-cudagraphs").items():
-            setattr(torch._inductor.config, name, value)
     # the kernel is chosen when a graph is made and, uncompiled, at each call
     with sdpa_kernel(ATTENTION[options.attention]) if options.attention else contextlib.nullcontext():
         measure(parser, options)
-
-
-def start_processes(words: list[str], count: int) -> int:
-    """Start this script in `count` processes; gives the first status that is not 0."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    own_gpu = torch.cuda.device_count() >= count
-    started = []
-    for rank in range(count):
-        places = {"RANK": rank, "LOCAL_RANK": rank if own_gpu else 0, "WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count}
-        places |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        environment = os.environ | {name: str(value) for name, value in places.items()}
-        started.append(subprocess.Popen([sys.executable, __file__, *words], env=environment))
-    return next(filter(None, [one.wait() for one in started]), 0)
 
 
 def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -130,20 +100,13 @@ def measure(parser: argparse.ArgumentParser, options: argparse.Namespace) -> Non
     settings = {"batch_rows": options.batch_rows, "precision": options.precision}
     recipe = Recipe(**config["training"]["paper"] | settings)
 
-    handlers = wrapping()
-    if options.processes > max(torch.cuda.device_count(), 1):
-        handlers[-1].backend = "gloo"  # NCCL refuses two processes on one GPU
-    accelerator = Accelerator(cpu=options.cpu, mixed_precision=recipe.precision, kwargs_handlers=handlers)
+    accelerator = Accelerator(cpu=options.cpu, mixed_precision=recipe.precision, kwargs_handlers=wrapping())
     if options.nanogpt and accelerator.num_processes > 1:
         parser.error("--nanogpt is for one process.")
     store = make_store(options.vocabulary, options.context)
     shape = Shape(**entry["shape"], vocabulary=options.vocabulary)
     torch.manual_seed(recipe.seed)
     model, optimizer = own_model(accelerator, shape, recipe, loss_chunk, options.compile)
-    if options.stream == "bf16":  # of the embedding; all that is added to it is in bf16 then
-        model.get_submodule("module" if accelerator.num_processes > 1 else "").embedding.register_forward_hook(
-            lambda module, given, embedded: embedded.bfloat16()
-        )
     own_rows = -(-recipe.batch_rows // accelerator.num_processes)
     micro_batch = launch["micro_batch"]
     if micro_batch != "auto":

@@ -36,8 +36,8 @@ SETTLED = ("done", "out of memory", "skipped")
 # in the order of worth; what shares a graph with a case before it finds that in the compiler's cache
 FIRST = (
     *("environment/device", "base/32 rows at once", "profile/280M", "tests/marked gpu", "large/16 rows at once"),
-    *("nanogpt/beside", "base/64 rows at once", "profile/1B", "small/64 rows at once", "levers/bf16 stream"),
-    *("attention/flash", "processes/two", "base/as many as fit", "attention/cudnn", "levers/max-autotune"),
+    *("nanogpt/beside", "base/64 rows at once", "profile/1B", "small/64 rows at once", "attention/flash"),
+    *("base/as many as fit", "attention/cudnn"),
 )
 SHORT_OF_MEMORY = ("out of memory", "cublas_status_alloc_failed", "cudnn_status_alloc_failed")
 
@@ -132,11 +132,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
     def attention(backend: str) -> Case:
         return training(backend, "280M", 64, 16, "--attention", backend, "--profile")
 
-    def warm_up(recipe: str) -> Case:
-        flags = ("--model", "280M" if full else "proxy", "--recipe", recipe, *words, *speed, *device)
-        toy = () if full else ("--steps", "40", "--batch-rows", "4", "--micro-batch", "2", "--megabytes", "0.2")
-        return Case(recipe, ("bench_warm_up.py", *flags, *toy), ("tokenizers", "polars"), seconds=400)
-
     side = ("--nanogpt", nanogpt) if nanogpt else ()
     backends = ("flash", "cudnn", "efficient", "math") if full else ("flash", "math")
     return {
@@ -156,13 +151,6 @@ def plan(size: str, nanogpt: str | None) -> dict[str, list[Case]]:
         "nanogpt": [training("beside", "280M", 64, 32, *side, needs=("NANOGPT",))],
         "attention": [attention(backend) for backend in backends],
         "profile": [training("280M", "280M", 64, 32, "--profile"), training("1B", "1B", 64, 16, "--profile")],
-        "levers": [
-            training("as it is", "280M", 64, 32),
-            training("bf16 stream", "280M", 64, 32, *(("--stream", "bf16") if full else ())),
-            training("max-autotune", "280M", 64, 32, *(("--autotune",) if full else ()), seconds=240),
-        ],
-        "processes": [training("two", "280M", 64, 16, "--processes", "2")],
-        "warm-up": [warm_up("paper"), warm_up("paper_warm")],
         "large": [training(f"{rows} rows at once", "1B", 64, rows, seconds=200) for rows in (16, 8, 32)],
         "small": [training(f"{rows} rows at once", "1M", 1024, rows) for rows in (64, 32, 128)],
     }

@@ -85,12 +85,6 @@ def run_own_text(folder: Path, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def test_six_lines_choose_their_models_by_the_size_of_the_text(own_text: Path) -> None:
-    """What is planned then is one of the frozen plans."""
-    assert "datasets/own_text/models: auto: for 0.2" in run_own_text(own_text, "-n", "--quiet", "rules")
-    assert not (own_text / "results").exists()
-
-
 @pytest.mark.full
 @pytest.mark.slow
 def test_six_lines_lead_to_a_mixture_and_are_done_once(own_text: Path) -> None:
