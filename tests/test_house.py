@@ -2,7 +2,6 @@
 
 import ast
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 import yaml
 
 import bimix
-from bimix import dropped
-from bimix.errors import InputError
+import solve_mixture
+from bimix import command, dropped
+from bimix.errors import InputError, run
 from bimix.settings.prepare import Call, prepare
 
 PACKAGE = Path(bimix.__file__).parent
@@ -175,31 +175,34 @@ def test_a_room_imports_from_no_other_than_the_table_says() -> None:
         assert not rooms_of(path), f"{path.name} stands at the top and imports from a room"
 
 
-def test_what_was_dropped_is_refused_by_its_sentence(tmp_path: Path) -> None:
+def test_what_was_dropped_is_refused_by_its_sentence(tmp_path: Path, monkeypatch, capsys) -> None:
     refused = {**dropped.KEYS, **dropped.FLAGS, **{f"bimix {word}": text for word, text in dropped.COMMANDS.items()}}
     assert {row: sentence[: len(DROPPED.get(row, "-"))] for row, sentence in refused.items()} == DROPPED
-    for row, sentence in dropped.KEYS.items():
-        path, _, value = row.replace("datasets/*", "datasets/demo").replace("*", "proxy").partition("=")
-        inner: object = value or {"any": 1}
-        for name in reversed(path.split("/")):
-            inner = {name: inner}
-        mine = tmp_path / "mine.yaml"
-        mine.write_text(yaml.safe_dump(inner))
-        files = [ROOT / "config.yaml", mine]
-        with pytest.raises(InputError) as fault:
-            prepare(Call(ROOT, f"{ROOT}/", files, 1, {}))
-        assert f"{mine}:" in str(fault.value)
-        assert f"{path}: {sentence}" in str(fault.value)
-    for row in dropped.FLAGS:
-        called = [sys.executable, str(ROOT / "workflow/scripts/solve_mixture.py"), *row.split()]
-        done = subprocess.run(called, capture_output=True, text=True, check=False)
-        assert (done.returncode, dropped.FLAGS[row] in done.stderr) == (1, True), row
-    for word, sentence in dropped.COMMANDS.items():
-        done = subprocess.run(
-            [sys.executable, "-c", "import sys; from bimix.command import main; sys.exit(main())", word],
-            capture_output=True, text=True, check=False, env={"PYTHONPATH": str(PACKAGE.parent)},
-        )  # fmt: skip
-        assert (done.returncode, sentence in done.stderr) == (2, True), word
+    config, said = {}, []
+    for number, (row, sentence) in enumerate(dropped.KEYS.items()):
+        path, _, value = row.replace("datasets/*", "datasets/demo").replace("*", f"own{number}").partition("=")
+        *above, last = path.split("/")
+        block = config
+        for name in above:
+            block = block.setdefault(name, {})
+        if value:
+            block.setdefault(last, []).append(value)
+        else:
+            block[last] = {"any": 1}
+        said.append(f"{path}: {sentence}")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text(yaml.safe_dump(config))
+    with pytest.raises(InputError) as fault:
+        prepare(Call(ROOT, f"{ROOT}/", [ROOT / "config.yaml", mine], 1, {}))
+    lines = [line.partition(f"{mine}:")[2].partition(": ")[2] for line in str(fault.value).splitlines()]
+    assert set(said) <= set(lines)
+    for main, name, status, sentences in (
+        (lambda: run(solve_mixture.main), "solve_mixture.py", 1, dropped.FLAGS),
+        (command.main, "bimix", 2, dropped.COMMANDS),
+    ):
+        for row, sentence in sentences.items():
+            monkeypatch.setattr(sys, "argv", [name, *row.split()])
+            assert main() == status and sentence in capsys.readouterr().err, row
 
 
 def test_torch_is_imported_and_files_are_opened_where_the_map_says_and_nowhere_else() -> None:
