@@ -42,7 +42,10 @@ def draw(table: pl.DataFrame) -> Figure:
     gains = table.filter(pl.col("expected_gain_percent").is_not_null()).unique("round").sort("round")
     right.plot(gains["round"], gains["expected_gain_percent"], **LOOKS["measured"].mark(linestyle="-"))
     right.plot(gains["round"], gains["noise_percent"], "--", color="0.4", linewidth=0.8)
-    for axis, name, unit in ((left, "the objective", "lower is better"), (right, "gain left", "per cent")):
+    for axis, name, unit in (
+        (left, "objective of each run", "lower is better"),
+        (right, "expected gain left", "percent"),
+    ):
         figures.name_panel(axis, name)
         axis.set_ylabel(unit)
         axis.set_xlabel("round")

@@ -8,6 +8,9 @@ run. With few mixtures a leaf may hold fewer of them: LightGBM's default minimum
 nothing from 32 runs.
 """
 
+import re
+from functools import lru_cache
+
 import numpy as np
 
 SETTINGS = {
@@ -20,6 +23,7 @@ SETTINGS = {
     "verbosity": -1,
 }
 ITERATIONS, STOP_AFTER, ENOUGH = 1000, 50, 100
+LEAVES = re.compile(r"^num_leaves=(\d+)$", re.MULTILINE)
 LEAF = (5, 20)  # least number of mixtures in a leaf: an eighth of them, within these
 
 
@@ -40,19 +44,25 @@ def fit_step(shares, losses, weights, domains, begin=None) -> dict:
         trial = lightgbm.train(settings, data(~apart), ITERATIONS, valid_sets=[data(apart)], callbacks=stop)
         iterations = trial.best_iteration
     booster = lightgbm.train(settings, data(np.arange(n)), iterations)
-    gains = booster.feature_importance("gain")
+    gains, model = booster.feature_importance("gain"), booster.model_to_string()
     return {
         "trees": booster.num_trees(),
-        "leaves": int(sum(tree["num_leaves"] for tree in booster.dump_model()["tree_info"])),
+        "leaves": sum(map(int, LEAVES.findall(model))),
         "importance": {name: float(gain) for name, gain in zip(domains, gains / max(gains.sum(), 1e-300), strict=True)},
-        "model": booster.model_to_string(),
+        "model": model,
     }
 
 
 def predict_step(numbers, domains, shares) -> np.ndarray:
+    return _booster(numbers["model"]).predict(shares)
+
+
+@lru_cache(maxsize=512)
+def _booster(model: str):
+    """The trees of a model's text; to read it takes ten times as long as to predict a few mixtures."""
     import lightgbm
 
-    return lightgbm.Booster(model_str=numbers["model"]).predict(shares)
+    return lightgbm.Booster(model_str=model)
 
 
 def count_step(numbers) -> int:

@@ -303,7 +303,7 @@ def intervals(
     there are any: coefficients (alpha, ...) per loss domain, and the optimum's `proportion` per
     domain. Undefined numbers, and intervals from fewer than two runs, are null.
     """
-    fitted, step, best = sought.fitted, sought.step, sought.shares()
+    fitted, step, best = sought.fitted, sought.step, sought.optimum
     target = sought.objective.target(fitted)
     rows = []
 

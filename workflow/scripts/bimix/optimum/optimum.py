@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -101,9 +102,14 @@ class Sought:
     def best(self) -> Best:
         return best(self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 
-    def shares(self, fitted: dict | None = None) -> np.ndarray:
-        """The optimum (m,) of the law, or of a refit of it."""
-        return best_shares(fitted or self.fitted, self.step, self.objective, self.lower, self.upper, self.centre)
+    @cached_property
+    def optimum(self) -> np.ndarray:
+        """The optimum (m,) of the law."""
+        return self.shares(self.fitted)
+
+    def shares(self, fitted: dict) -> np.ndarray:
+        """The optimum (m,) of a refit of the law."""
+        return best_shares(fitted, self.step, self.objective, self.lower, self.upper, self.centre)
 
     def by_harm(self) -> dict[float, np.ndarray]:
         """{c: optimum (m,)} at c = 0 and at the prior's, where no run of a larger model measures c

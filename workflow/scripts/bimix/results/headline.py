@@ -15,14 +15,14 @@ EVEN = 5e-4  # shares that differ by less are equal in words
 LARGEST = 3  # shares that are named
 RISES = 3  # losses above the reference's that are named
 REASONS = {
-    "wins": "Of {count} mixtures trained it ends lowest, by more than noise.",
-    "lower": "Of {count} mixtures trained it ends lowest; whether by more than noise is not known.",
+    "wins": "Of the {count} mixtures {tested} it ends lowest, by more than noise.",
+    "lower": "Of the {count} mixtures {tested} it ends lowest; whether by more than noise is not known.",
     "alone": "No other mixture was trained.",
     "rule": "It needs no search, and {rival} is not surely lower.",
     "broken": "No mixture trained meets the objective; this one comes nearest.",
     "promised": "Nobody trained on it yet; the law {law} predicts it to be best.",
-    "ties, lowest": "Of {count} mixtures trained it ends lowest; level with it within noise: {level}.",
-    "ties, cheapest": "It is the cheapest to find of those that are level within noise; {rival}, {lower:.2f} % lower, is too.",
+    "ties, lowest": "Of the {count} mixtures {tested} it ends lowest; level with it within noise: {level}.",
+    "ties, cheapest": "It is the cheapest to find of those that are level within noise; {ends} {lower:.2f} % below it.",
     "ties, untrained": "It is the best that was trained; {rival}, not trained, may be level with it by the law.",
 }
 NEXT = {  # the second text where runs are made elsewhere
@@ -140,8 +140,8 @@ def take(facts: Mapping) -> str:
 
 def reason(facts: Mapping) -> str:
     """Why this mixture, by the outcome."""
-    outcome, rows, own = facts["outcome"], trained(facts), facts["take"]
-    lower = None
+    outcome, rows, lower = facts["outcome"], trained(facts), None
+    model = facts["measured"]["model"] if facts["measured"] else OBSERVED
     if outcome == "ties" and facts["rival"] not in rows:
         outcome = "ties, untrained"
     elif outcome == "ties":
@@ -149,7 +149,9 @@ def reason(facts: Mapping) -> str:
         outcome = "ties, cheapest" if lower > 0 else "ties, lowest"
     return REASONS[outcome].format(
         count=len(rows),
-        rival=words(facts, facts["rival"] or own),
+        tested="in your tables" if model == OBSERVED else f"tested on {model}",
+        rival=words(facts, facts["rival"] or ""),
+        ends=ends(facts, facts["rival"] or ""),
         law=facts["law"]["law"],
         level=listed([words(facts, name) for name in facts["ties"]], 2),
         lower=lower,

@@ -75,7 +75,7 @@ def solved(
     relative = np.nanmean(np.abs(errors.predicted / errors.observed - 1), axis=0).tolist()
     left_out_errors = dict(zip(fitted["loss_domains"], relative, strict=True))
     promised = promise(fitted, law, "observed", spans, left_out_errors, judging)
-    optimum = dict(zip(fitted["domains"], sought.shares().tolist(), strict=True))
+    optimum = dict(zip(fitted["domains"], sought.optimum.tolist(), strict=True))
     return Solved(sought, optimum, promised, observed, errors, spans)
 
 
