@@ -35,7 +35,7 @@ CONFIG = {
             "optimum": {"model": "proxy", "group": "entropy", "step": 100},
             "held_out": ["rest"],
             "compare": {"model": "large", "mixtures": ["baseline", "ce", "bimix"]},
-            "swarm": {"model": "proxy", "runs": 12, "step": 20, "training": {"steps": 20}},
+            "swarm": {"model": "proxy", "runs": 12, "step": 20, "training": TINY | {"steps": 20}},
             "reweighting": {
                 "model": "proxy",
                 "reference": "baseline",

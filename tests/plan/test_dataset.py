@@ -26,7 +26,7 @@ CONFIG = {
             },
             "seeds": {"proxy": [1, 2]},
             "optimum": {"model": "proxy", "group": "entropy"},
-            "swarm": {"model": "proxy", "runs": 5, "training": {"steps": 20}},
+            "swarm": {"model": "proxy", "runs": 5, "training": {"steps": 20, "evaluate_every": 30, "seed": 1}},
             "downstream": {
                 "model": "large",
                 "steps": [10, 40],

@@ -16,7 +16,7 @@ def test_what_is_foreseen_is_what_the_plan_of_costs_says() -> None:
     recipe |= {"epsilon": 1e-8, "weight_decay": 0.1, "max_gradient_norm": 1.0, "precision": "no", "seed": 1}
     own = {"tokenizer": {"train": {"vocabulary": 1000}}, "sequence_length": 128, "domains": ["a", "b"], "corpus": {}}
     own |= {"training": dict.fromkeys("mgc", recipe), "reweighting": {"doge": recipe, "doremi": recipe}}
-    own |= {"swarm": {"model": "m", "training": {"steps": 20}}, "groups": {"swarm": ["swarm_1"]}}
+    own |= {"swarm": {"model": "m", "training": recipe | {"steps": 20}}, "groups": {"swarm": ["swarm_1"]}}
     models = {"m": {"shape": shape, "launch": {"gpus": 0, "nodes": 1}}}
     models["g"] = {"shape": shape, "launch": {"gpus": 2, "nodes": 1}}
     models["c"] = {"command": "x", "parameters": 1e6, "launch": {"gpus": 2, "nodes": 2}}

@@ -10,12 +10,13 @@ import pytest
 import yaml
 from refusals import refused
 
+from bimix.corpus.files import held_by_hash
 from bimix.corpus.shards import Shard
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
 from bimix.plan.dataset import Dataset
-from bimix.plan.shards import Shards, digest, held_by_hash, open_shards, plan_shards, versions_of
+from bimix.plan.shards import Shards, digest, open_shards, plan_shards, versions_of
 
 CONFIG = {
     "datasets": {
@@ -72,7 +73,7 @@ def test_validation_is_a_share_or_files(config: dict) -> None:
     ):
         config["datasets"]["own"]["corpus"]["validation"] = validation
         own = Dataset(config, "own")
-        assert held_by_hash(own) == by_hash
+        assert held_by_hash(own.block["corpus"]) == by_hash
 
 
 def test_splits_by_hash_share_their_shards(config: dict) -> None:

@@ -20,7 +20,7 @@ import yaml
 from snakemake.cli import get_argument_parser
 
 from bimix.command import COMMANDS
-from bimix.settings.checks import typed
+from bimix.settings.checks import type_faults
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -177,7 +177,7 @@ def test_parts_of_a_config_are_valid() -> None:
         for key, value in yaml.safe_load("\n".join(block.lines)).items():
             of_all = key == "models" and isinstance(value, dict)  # of a dataset it is a word
             config = {key: value} if of_all else {"datasets": {"own": {key: value}}}
-            assert [one for one in typed(config)[1] if one.sentence != "the key is missing."] == [], key
+            assert [one for one in type_faults(config) if one.sentence != "the key is missing."] == [], key
 
 
 @pytest.fixture(scope="module")

@@ -30,6 +30,13 @@ def has_wildcards(pattern: str) -> bool:
     return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
 
 
+def held_by_hash(corpus: Mapping) -> bool:
+    """Whether a share of the documents is held out by hash, without validation files."""
+    validation = corpus["validation"]
+    # a block of paths may have a domain called share
+    return isinstance(validation, dict) and isinstance(validation.get("share"), float)
+
+
 def corpus_patterns(corpus: Mapping) -> Iterator[tuple[Key, list[str]]]:
     """The paths, globs and lists of a corpus by their keys."""
     for name in ("train", "validation", "validation_only"):

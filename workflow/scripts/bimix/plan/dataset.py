@@ -94,14 +94,8 @@ class Dataset(MixtureNames):
         """Training settings of a run: the model's or the swarm's, with the run's seed."""
         mixture, _, seed = run.partition("@")
         of_swarm = self.block.get("swarm", {}).get("model") == model and mixture in self.groups["swarm"]
-        recipe = self.swarm_recipe if of_swarm else self.block["training"][model]
+        recipe = self.block["swarm"]["training"] if of_swarm else self.block["training"][model]
         return recipe | ({"seed": int(seed)} if seed else {})
-
-    @property
-    def swarm_recipe(self) -> dict:
-        """Training settings of the runs of a swarm: its model's, overridden by `swarm`."""
-        swarm = self.block["swarm"]
-        return self.block["training"][swarm["model"]] | swarm.get("training", {})
 
     def run_tokens(self, model: str) -> int:
         """Tokens of a model's whole run."""
@@ -157,7 +151,7 @@ class Dataset(MixtureNames):
         group = self.block["optimum"]["group"]
         if len(self.proxies) > 1:
             return len(self.groups[group]), 1
-        recipe = self.swarm_recipe if group == "swarm" else self.block["training"][self.proxies[0]]
+        recipe = self.block["swarm"]["training"] if group == "swarm" else self.block["training"][self.proxies[0]]
         return len(self.groups[group]), len(evaluations(recipe))
 
     @property

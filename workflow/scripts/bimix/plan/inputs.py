@@ -27,7 +27,7 @@ def pool_share(dataset: Dataset, group: str | None = None) -> float:
     if dataset.observed:
         return 1.0
     swarm = (group or dataset.block["optimum"]["group"]) == "swarm"
-    recipe = dataset.swarm_recipe if swarm else dataset.block["training"][dataset.proxies[0]]
+    recipe = dataset.block["swarm"]["training"] if swarm else dataset.block["training"][dataset.proxies[0]]
     return recipe.get("pool_share", 1.0)
 
 

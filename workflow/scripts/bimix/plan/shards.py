@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bimix.corpus.files import (
     has_wildcards,
+    held_by_hash,
     is_remote,
     missing_files,
     missing_sentence,
@@ -80,7 +81,7 @@ class Shards:
         """The file of hashes of validation documents, which a shard of training files leaves out;
         none without validation files. It is called for each shard, so it reads the config alone.
         """
-        has_files = not held_by_hash(self.dataset) or self.dataset.only_measured
+        has_files = not held_by_hash(self.dataset.block["corpus"]) or self.dataset.only_measured
         trains = self.by_name[shard].split != "validation"
         return [f"{self.dataset.folder}/held_out.hashes"] if trains and has_files else []
 
@@ -116,13 +117,6 @@ class Shards:
         return 1 if chosen.split == "validation" else longest_of(lengths, chosen.domain)
 
 
-def held_by_hash(dataset: Dataset) -> bool:
-    """Whether a share of the documents is held out by hash, without validation files."""
-    validation = dataset.block["corpus"]["validation"]
-    # a block of paths may have a domain called share
-    return isinstance(validation, dict) and isinstance(validation.get("share"), float)
-
-
 def held_out_length(dataset: Dataset) -> str:
     """The characters above which a document's end is held out, as JSON; `false` if they are by domain."""
     length = dataset.block["corpus"]["held_out_characters"]
@@ -140,7 +134,7 @@ def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[st
     harvested = {domain: f"{dataset.folder}/corpus/{domain}.jsonl" for domain in corpus.get("harvest", {})}
     train = harvested or corpus["train"]
     train = train if isinstance(train, dict) else {None: train}
-    validation = {} if held_by_hash(dataset) else corpus["validation"]
+    validation = {} if held_by_hash(corpus) else corpus["validation"]
     validation = validation if isinstance(validation, dict) else {None: validation}
     return {"train": train, "validation": validation | corpus.get("validation_only", {})}
 
@@ -149,7 +143,7 @@ def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard
     """All shards of a dataset by name, ordered by domain; `without_text`: a glob of no file counts
     as one. Errors: two of one name; no files, or files of unknown form.
     """
-    by_hash, target = held_by_hash(dataset), dataset.block["corpus"]["shard_megabytes"] * 10**6
+    by_hash, target = held_by_hash(dataset.block["corpus"]), dataset.block["corpus"]["shard_megabytes"] * 10**6
     planned: dict[str, Shard] = {}
     for split, source in split_patterns(dataset).items():
         key = f"config: datasets/{dataset.name}/corpus/{split}"

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 
 from bimix.blocks import Key
 from bimix.laws.table import JOINS, LAWS, is_optimum
-from bimix.mixtures.names import FOUND, GROUP, REWEIGHTING, RIVALS, at, groups_of, has_wanted, search_runs
+from bimix.mixtures.names import FOUND, GROUP, REWEIGHTING, RIVALS, at, groups_of, has_wanted, own_groups, search_runs
 from bimix.model.shape import UNKNOWN_VOCABULARY
 from bimix.settings import ladder
 from bimix.settings.ladder import Basis, read_basis, record_path, seen_machine
 
-GROUPS = ("compare", "swarm", GROUP)  # that other blocks than `groups` name
 FITTED = "candidates"  # the group that laws are fitted to
 COMPARED = ("baseline", "uniform", "ce")
 STARTED = ("baseline", "se", "je", "ce", "vne", "uniform")  # the chain's five runs, and equal shares
@@ -28,7 +27,7 @@ HELD_OUT_CHARACTERS = 20_000  # of a document that is held out whole, where the 
 
 def mixture_lists(block: Mapping) -> dict[Key, list[str]]:
     """All lists of mixtures in a dataset's block, by their keys."""
-    lists = {("groups", group): names for group, names in block.get("groups", {}).items() if group not in GROUPS}
+    lists = {("groups", group): block["groups"][group] for group in own_groups(block)}
     lists[("compare", "mixtures")] = block.get("compare", {}).get("mixtures")
     lists[("search", "start")] = block.get("search", {}).get("start")
     return {key: names for key, names in lists.items() if names and names != "all"}
@@ -287,7 +286,8 @@ def _expand_text(config: dict, block: dict) -> None:
         optimum["model"] = JOINS.join(optimum["models"])
         optimum["step"] = training[optimum["for"]]["steps"]
     if "swarm" in block:
-        groups["swarm"] = swarm_names(block)
+        swarm, groups["swarm"] = block["swarm"], swarm_names(block)
+        swarm["training"] = training[swarm["model"]] | swarm.get("training", {})
     if "reweighting" in block:
         settings = block["reweighting"]
         settings |= {
@@ -308,9 +308,7 @@ def _match_epochs(block: dict) -> None:
 
     large, small = rows(block["training"][block["compare"]["model"]]), list(block["training"].values())
     if "swarm" in block:
-        changes = block["swarm"].setdefault("training", {})
-        whole = block["training"][block["swarm"]["model"]] | changes
-        changes["pool_share"] = min(1.0, rows(whole) / large)
+        small.append(block["swarm"]["training"])
     if "reweighting" in block:
         small += [block["reweighting"][method] for method in REWEIGHTING]
     for recipe in small:

@@ -29,11 +29,12 @@ from bimix.blocks import (
     need,
     refusal,
     tagged_union,
+    value_at,
 )
 from bimix.corpus.reading import ReadingKeys
 from bimix.exports.formats import FORMATS
 from bimix.laws.table import LAWS
-from bimix.mixtures.names import SOURCES, runs_of
+from bimix.mixtures.names import SOURCES
 from bimix.model.shape import ShapeKeys
 from bimix.names import meant, shown
 from bimix.optimum.config import NO_WEIGHT, ObjectiveKeys
@@ -279,10 +280,6 @@ class SearchOfText(changes(Search)):
         "a number of runs below 1,000,000, FLOPs, as 2.0e+18, or per cent of the large run, as 5%",
     )
 
-    def faults(self) -> Faults:
-        if self.start and (runs := runs_of(self.budget)) is not None and runs <= len(self.start):
-            yield "budget", f"{runs:g} runs in all are spent by the {len(self.start)} of `start`: allow more."
-
 
 class Downstream(Block):
     model: ModelName = need("The model whose runs on the mixtures of `compare` answer.")
@@ -427,6 +424,17 @@ class CompareOfText(Compare):
     model: ModelName = key("The larger model.", "the last under `training`")
 
 
+# A key of a dataset at fault where the other stands, too, and why.
+APART = (
+    ("models", "training", "auto chooses what the other names"),
+    ("optimum/model", "optimum/models", "both name what the laws are fitted to"),
+    ("optimum/step", "optimum/models", "a law over sizes predicts the end of the run of `for`"),
+    ("simulate_epochs", "optimum/models", "each model would have pools of its own, and the law reads one of a domain"),
+    ("optimum/weights", "optimum/objective/weights", "the objective has weights of its own"),
+    ("optimum/weights", "optimum/objective/families", "the objective has weights of its own"),
+)
+
+
 class AnyDataset(Block):
     centre: MixtureName = key("The mixture that draws and Olmix' penalty are centred on.", "token shares")
     strengths: Strengths = key(
@@ -438,6 +446,11 @@ class AnyDataset(Block):
         "as names say that are split at `:` or `/`",
     )
     export: Export = key("Files and run of [exports](export.md).", "the dataset's own files, if it has text")
+
+    def faults(self) -> Faults:
+        for name, other, why in APART:
+            if value_at(self, name.split("/")) and value_at(self, other.split("/")):
+                yield name, f"it does not go with `{other}`: {why}. Take one of them away."
 
 
 class Dataset(AnyDataset):

@@ -79,7 +79,7 @@ def settled(
     placed = [place(files, fault, given) for fault in found]
     if faults := [fault for fault in placed if not fault.remark]:
         raise InputError(listed(faults))
-    return Prepared(expand(whole), filled, list(map(str, placed)))
+    return Prepared(whole, filled, list(map(str, placed)))
 
 
 def check_folder() -> None:
