@@ -120,7 +120,8 @@ def test_without_a_known_noise_nothing_is_significant() -> None:
 
 def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain(monkeypatch) -> None:
     proxies = runs(baseline=[4.0], uniform=[3.9])
-    facts, said = said_of(proxies, [PROMISE], proxies, model=OBSERVED)
+    verdict = Verdict("promised", "bimix", "why", "uniform", PROMISE, measured=proxies)
+    facts, said = said_of(proxies, [PROMISE], proxies, model=OBSERVED, verdict=verdict)
     assert (facts["take"], facts["outcome"], facts["tested"]) == ("bimix", "promised", False)
     predicted = facts["optimum"]["predicted"]
     assert [predicted[key] for key in ("percent", "low", "high")] == pytest.approx([10, -2.5, 22.5])
@@ -133,11 +134,11 @@ def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain(monkey
     proxies = runs(baseline=[4.0], wanted_4=[3.9], wanted_8=[3.8])
     by_harm = {c: {"web": {"proportion": 0.1, "epochs": often}} for c, often in (("0", 7.5), ("0.03", 4.0))}
     monkeypatch.setattr("bimix.judge.facts.by_harm", lambda soughts: by_harm)
-    facts, said = said_of(proxies, [PROMISE], proxies, model="proxy")
+    facts, said = said_of(proxies, [PROMISE], proxies, model="proxy", verdict=verdict)
     assert [facts["next"][0][key] for key in ("do", "model", "mixtures")] == ["harm", "proxy", ["wanted_8"]]
     assert facts["by_harm"] == by_harm and "wanted_8" in said["Next"]
     # where a larger model was trained it has been measured
-    facts, _ = said_of(proxies, [PROMISE], proxies, model="target")
+    facts, _ = said_of(proxies, [PROMISE], proxies, model="target", verdict=verdict)
     assert "harm" not in [step["do"] for step in facts["next"]]
 
 
@@ -242,13 +243,15 @@ def test_documents_and_tokens_of_each_domain_are_counted() -> None:
 
 def test_more_runs_cost_steps_and_where_the_size_is_known_flops_and_hours() -> None:
     """6 N FLOPs a token, as the plan of costs has them."""
-    sized = runs(baseline=[4.0], m0=[3.9]).runs
-    sized = compared(replace(sized, parameters=1e9), Criterion("baseline"))
+    bare = runs(baseline=[4.0], m0=[3.9])
+    sized = compared(replace(bare.runs, parameters=1e9), Criterion("baseline"))
+    verdict = Verdict("promised", "bimix", "why", "m0", PROMISE, measured=sized)
     device = Device("A100", 312e12, 0.4)
-    known, said = said_of(sized, [PROMISE], sized, model=OBSERVED, run_tokens=2e10, device=device)
+    more = {"model": OBSERVED, "run_tokens": 2e10, "device": device}
+    known, said = said_of(sized, [PROMISE], sized, verdict=verdict, **more)
     flops = known["next"][0]["runs"] * 6 * 1e9 * 2e10
     cost = {"steps": 400, "flops": flops, "device": "A100", "hours": flops / (312e12 * 0.4) / 3600}
     assert {key: known["next"][0][key] for key in cost} == pytest.approx(cost)
     assert "400 steps" in said["Next"] and "FLOPs" in said["Next"] and "A100" in said["Next"]
-    bare, said = said_of(runs(baseline=[4.0], m0=[3.9]), [PROMISE], model=OBSERVED, run_tokens=2e10, device=device)
+    bare, said = said_of(bare, [PROMISE], verdict=replace(verdict, measured=bare), **more)
     assert (bare["next"][0]["steps"], bare["next"][0]["flops"]) == (400, None) and "FLOPs" not in said["Next"]

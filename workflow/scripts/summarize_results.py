@@ -18,7 +18,6 @@ import polars as pl
 from bimix.errors import run
 from bimix.judge.evidence import add_evidence, evidence, moved, outside, ranks_of, roles_of
 from bimix.judge.facts import Evidence, Fit, optimum_facts, verdict_facts
-from bimix.judge.law_scores import LAWS_TABLE
 from bimix.judge.measured import add_criterion, criterion_of
 from bimix.judge.remarks import add_text
 from bimix.judge.remarks import remarks as text_remarks
@@ -140,7 +139,9 @@ def read(options: argparse.Namespace, asked: argparse.Namespace) -> Results:
     ranks = ranks_of(shares, roles_of(shares, tokens), options.ranks)
     run_tokens = run_tokens_of(law, options.run_tokens, options.step)
     forbidden = outside(shares | staged, options, tokens, run_tokens)
-    spans = pl.concat([pl.DataFrame(schema=INTERVALS), *(read_as(path, INTERVALS) for path in options.intervals)])
+    spans = pl.concat(
+        [pl.DataFrame(schema=INTERVALS), *(read_table(path).cast(INTERVALS) for path in options.intervals)]
+    )
     target, proxies, promises = evidence(options, criterion_of(options), laws, spans, forbidden, called)
 
     # rules that need no run are candidates, too
@@ -197,7 +198,7 @@ def details(options: argparse.Namespace, results: Results, facts: Mapping) -> li
     of, read_at = results.evidence, model_name(options.asked_model)
     lines = [f"{options.dataset}: details of the summary", "=" * WIDTH]
     if options.laws:
-        lines += ["", "The laws on the same rows", "", *sections.laws(read_as(options.laws, LAWS_TABLE))]
+        lines += ["", "The laws on the same rows", "", *sections.laws(read_table(options.laws))]
     if text := text_remarks(options, of.target.criterion.weights):
         lines += ["", "The text behind the losses", ""]
         lines += [line for one in text for line in paragraph(one, "  ", "    ")]
@@ -220,12 +221,6 @@ def optimum_lines(of: Evidence, facts: Mapping, name: str) -> list[str]:
     span = "" if one.low is None else f" ({one.low:.4f} to {one.high:.4f}, {100 * one.level:g} %)"
     text = f"Predicted by {one.law} for {model_name(one.model)} at step {one.step:,}: {one.value:.4f}{span}"
     return [*lines, "", *paragraph(f"{text}; {optimum_line(facts, optimum_facts(of, name))}", "  ", "  ")]
-
-
-def read_as(path: Path, schema: dict) -> pl.DataFrame:
-    """A table in the types of a schema."""
-    table = read_table(path)
-    return table.cast({name: kind for name, kind in schema.items() if name in table.columns})
 
 
 if __name__ == "__main__":

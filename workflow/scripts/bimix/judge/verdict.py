@@ -1,9 +1,8 @@
 """The recommended mixture, and the reason.
 
 It is the lowest of the mixtures measured at the target, or the cheapest of those that tie with it.
-Where no searched mixture was trained there, it is the lower of the best measured proxy and the
-optimum of the law with the least error on left-out runs, at its upper one-sided 80 % end. An
-untrained optimum that is predicted to be above a measured proxy is never recommended.
+Where no searched mixture was trained there, the posterior of the best law and all runs decides
+(`search.weighing`).
 """
 
 import math
@@ -17,7 +16,6 @@ from bimix.judge.noise import seeds_needed
 from bimix.mixtures.names import GIVEN, SEARCHED
 
 OBSERVED = "observed"  # the model of losses that were measured elsewhere
-UPPER = 0.8  # one-sided, of a promise
 FEW_RUNS = 16  # below it the predicted gain of an optimum is too large
 SHRUNK = 0.85  # what was measured of it, on public runs of 8 to 16 mixtures
 
@@ -53,13 +51,6 @@ class Promise:
         if self.high is None or self.runs < 2:
             return None
         return math.log(self.high / self.value) / float(stdtrit(self.runs - 1, (1 + self.level) / 2))
-
-    @property
-    def upper(self) -> float:
-        """The upper end of the one-sided interval; infinite where no interval is known."""
-        if self.deviation is None:
-            return math.inf
-        return self.value * math.exp(self.deviation * float(stdtrit(self.runs - 1, UPPER)))
 
     @property
     def percent(self) -> tuple[float, float | None, float | None] | None:
@@ -134,34 +125,22 @@ def decide(
     promises: Iterable[Promise],
     ranks: Mapping[str, int],
 ) -> Verdict:
-    """The verdict. `target`: runs of the target model and step; `proxies`: all runs of the model
-    and step that laws predict, which may be the same; `ranks` {mixture: rank by the cost of finding
-    it}, GIVEN where not named.
+    """The verdict of runs alone, and a promise only where there are none. `target`: runs of the target model
+    and step; `proxies`: all runs of the model and step that laws predict, which may be the same; `ranks`
+    {mixture: rank by the cost of finding it}, GIVEN where not named.
     """
-    promises = list(promises)
     promise = trusted(promises)
     searched = [name for name in (target.mixtures if target else ()) if ranks.get(name, GIVEN) >= SEARCHED]
     if target is not None and (searched or promise is None):
         return among(target, ranks, promise)
-    measured = proxies or target
+    if proxies is not None:
+        return among(proxies, {}, promise)  # the lowest: proxies are no candidates of equal price
     if promise is None:
         raise ValueError("nothing was measured and nothing predicted")
-    law = f"by the law {promise.law}"
-    if measured is None:
-        why = f"nothing was measured at its step; {law}"
-        return Verdict("promised", promise.mixture, why, promise=promise)
-    lowest, undercut = measured.ranked()[0], below(promise, proxies)
-    if not undercut and not (proxies and proxies.holds(lowest) and promise.upper > proxies.value(lowest)):
-        end = "" if math.isinf(promise.upper) else f", also at the upper 80 % end of its interval ({promise.upper:.4f})"
-        than = f"predicted below every run measured{end}" if proxies else "no proxy was measured at its step"
-        return Verdict("promised", promise.mixture, f"{than}; {law}", lowest, promise, measured=proxies)
-    found = among(measured, {}, promise)  # the lowest: proxies are no candidates of equal price
-    if undercut:
-        said = f"the law promises {promise.value:.4f} for {promise.mixture}, and runs measured are lower"
-    else:
-        end = "no interval" if math.isinf(promise.upper) else f"its interval to {promise.upper:.4f}"
-        said = f"{promise.mixture} is predicted at {promise.value:.4f}, not surely lower ({end})"
-    return Verdict(**(found.__dict__ | {"why": f"{found.why}; {said}"}))
+    rival = target.ranked()[0] if target else None
+    return Verdict(
+        "promised", promise.mixture, f"nothing was measured at its step; by the law {promise.law}", rival, promise
+    )
 
 
 def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | None) -> Verdict:
@@ -202,9 +181,3 @@ def among(measured: Comparison, ranks: Mapping[str, int], promise: Promise | Non
     else:
         why = f"it ties with {lowest}, which ends {-100 * math.expm1(-lead):.2f} % lower, and is cheaper to find"
     return Verdict("ties", best, why, rival, seeds=seeds, **rest)
-
-
-def below(promise: Promise, proxies: Comparison | None) -> bool:
-    """Whether a measured proxy that satisfies the constraints is below a promise."""
-    others = [name for name in (proxies.mixtures if proxies else ()) if name != promise.mixture]
-    return any(proxies.value(name) < promise.value and proxies.holds(name) for name in others)
