@@ -82,16 +82,6 @@ def test_counts_of_two_domains_that_were_swapped_are_a_sentence(counted: None) -
     refused(r"entropy\.csv is not as it was written", mix_entropy.main, ["--entropy", str(entropy), *flags])
 
 
-def test_single_bits_of_counts_are_a_sentence(counted: None) -> None:
-    for path in (HOME / "counts/law.parquet", HOME / "unigrams/sea.parquet"):
-        whole = path.read_bytes()
-        for bit in np.random.default_rng(0).choice(8 * len(whole), 30, replace=False):
-            flip(path, int(bit))
-            refused(r"is not as it was written: its digest is \w+, \w+ in .*\.digests", measure)
-            path.write_bytes(whole)
-        measure()
-
-
 def test_single_bits_of_a_shard_are_a_sentence_and_its_folder_has_one_record(counted: None) -> None:
     path = HOME / "shards/train/sea.two/sea.bigrams.parquet"
     record = HOME / ".digests/shards/train/sea.two.json"

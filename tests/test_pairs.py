@@ -4,8 +4,6 @@ Every cell is a tiny dataset whose answer is known by how it was made; no cell t
 """
 
 import json
-import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +17,7 @@ import compare_mixtures
 import estimate_intervals
 import export_mixture
 import fit_law
-import gather_losses
 import optimize_mixture
-import run_trainer
 import summarize_results
 from bimix.mixtures.mixture import Mixture
 from bimix.mixtures.names import EQUAL, GIVEN, SEARCHED, TOKEN_SHARES
@@ -37,7 +33,6 @@ SHARES = {
     "m4": [0.40, 0.40, 0.20],
     "m5": [0.25, 0.15, 0.60],
 }
-PLAIN = Path(__file__).parent / "training/plain_trainer.py"
 
 
 @dataclass
@@ -190,33 +185,6 @@ def seeds(folder: Path) -> Made:
     return made(folder, PLAIN_ENDS, losses=pl.concat(tables))
 
 
-def trainer(folder: Path) -> Made:
-    """Runs of a user's command whose loss is 2 + 1 / step - share; code weighs, most in m1."""
-    words = f"{shlex.quote(sys.executable)} {shlex.quote(str(PLAIN))}"
-    command = f"{words} {{mixture}} {{steps}} {{evaluate_every}} {{folder}} {{seed}}"
-    setting = {
-        "command": command,
-        "parameters": 1000,
-        "losses": "{folder}/losses.jsonl",
-    }
-    recipe = {"steps": STEP, "batch_rows": 4, "evaluate_every": STEP // 2, "seed": 7, "learning_rate": 0.1}
-    paths = []
-    for name in ("m0", "m1", "m2"):
-        own = folder / f"results/made/runs/large/{name}"
-        own.mkdir(parents=True)
-        Mixture.parse(dict(zip(DOMAINS, SHARES[name], strict=True)), name).write(own / "mixture.json")
-        flags = {"mixture": own / "mixture.json", "trainer": json.dumps(setting), "recipe": json.dumps(recipe)}
-        flags |= {"sequence-length": 16, "gpus": 0, "nodes": 1, "threads": 1, "processes": 1, "lock-seconds": 1}
-        flags |= {"state": own / "state", "losses": own / "losses.parquet", "report": own / "run.json"}
-        words = [word for flag, value in flags.items() for word in (f"--{flag}", str(value))]
-        assert not run_trainer.main([*words, "--domains", *DOMAINS])
-        paths.append(str(own / "losses.parquet"))
-    table = folder / "gathered.parquet"
-    names = ["--names", "m0", "m1", "m2", "--seeds", "7", "7", "7"]
-    gather_losses.main(["--losses", *paths, *names, "--out", str(table)])
-    return made(folder, PLAIN_ENDS, losses=pl.read_parquet(table), weights={"code": 1})
-
-
 def validation_only(folder: Path) -> Made:
     """`tasks` is measured and never trained on, and alone weighs: by it m1 is best."""
     of_tasks = {"m0": 2.0, "m1": 1.8, "m2": 2.2, "transfer": 1.9}
@@ -321,7 +289,6 @@ FEATURES = {
     "two sizes": sizes,
     "stages": stages,
     "seeds": seeds,
-    "foreign trainer": trainer,
     "validation_only": validation_only,
     "objective": objective,
     "effect_growth": effect_growth,
@@ -399,12 +366,6 @@ EXPECTED = {
     | {
         "summary": told("m2", -0.5, ("paired by seed",)),
         "comparison": rows(m2={"significant": True, "ties_with_best": True, "runs": 3}, m0={"ties_with_best": False}),
-    },
-    "foreign trainer": USUAL
-    | {
-        "summary": told("transfer", words=("in all averages code 1",), model="large", step=STEP),
-        "comparison": rows(m1={"average_loss": 2 + 1 / STEP - 0.5}, m0={"average_loss": 2 + 1 / STEP - 0.3}),
-        "verify": sound(),
     },
     "validation_only": USUAL
     | {

@@ -77,21 +77,6 @@ def test_a_law_is_fitted_in_a_folder_of_its_own_which_may_move(mine: Path, tmp_p
     assert jobs(snakemake(moved, "-n", "--quiet", "rules", *call))["fit_law"] == 1
 
 
-def refused(folder: Path, *arguments: str) -> str:
-    """What a call that must fail prints of the config."""
-    done = forked.run([sys.executable, "-m", "snakemake", "--cores", "1", "-n", *arguments], cwd=folder)
-    assert done.returncode
-    return "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.lstrip()[:8] != "Using wo")
-
-
-def test_a_fault_is_told_with_the_line_of_the_users_file(mine: Path) -> None:
-    config = mine / "config.yaml"
-    config.write_text(config.read_text().replace("group: fitted", "group: fited"))
-    line = 1 + next(n for n, text in enumerate(config.read_text().splitlines()) if "group: fited" in text)
-    said = refused(mine, "-s", str(ROOT / "Snakefile"))
-    assert f"config.yaml:{line}: datasets/measured/optimum/group" in said and str(ROOT) not in said
-
-
 def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: Path) -> None:
     target = "results/slimpajama/mixtures/published_doremi.json"
     (mine / "config.yaml").unlink()
