@@ -45,6 +45,7 @@ def test_bad_record_has_its_reason():
         (line(text="\ud800", set="b"), "lone surrogate"),
         (line(text="x", set="C"), "unknown domain"),
         (line(text="x", set=["b"]), "unknown domain"),
+        (line(text="x", set=None), "unknown domain"),
         (line(text="", set="b"), EMPTY),
     ):
         with pytest.raises(Rejected) as rejection:

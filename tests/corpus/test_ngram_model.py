@@ -19,7 +19,7 @@ from bimix.corpus.estimators import (
     thin,
     von_neumann,
 )
-from bimix.corpus.samples import SecondMoment
+from bimix.corpus.samples import second_moment
 
 VOCABULARY = 5
 
@@ -156,27 +156,21 @@ def test_entropies_and_their_corrections_by_hand():
 def test_von_neumann_is_that_of_the_documents_matrix():
     vectors = np.random.default_rng(4).standard_normal((500, 300)) ** 3
     unit = vectors / np.linalg.norm(vectors, axis=1)[:, None]
-    moment = SecondMoment(300)
-    moment.add(vectors)
+    gram, *_ = second_moment([vectors], 300)
     values = np.linalg.eigvalsh(unit @ unit.T / 500)
     values = values[values > 1e-15]
-    assert von_neumann(moment.gram, 500) == pytest.approx(-(values * np.log(values)).sum(), abs=1e-12)
+    assert von_neumann(gram, 500) == pytest.approx(-(values * np.log(values)).sum(), abs=1e-12)
     # of orthogonal documents it is Shannon's
-    moment = SecondMoment(300)
-    moment.add(np.repeat(3 * np.eye(300)[:3], [50, 30, 20], axis=0))
-    assert von_neumann(moment.gram, moment.documents) == pytest.approx(plug_in(np.array([50, 30, 20])), abs=1e-12)
-    same = SecondMoment(4)
-    same.add(np.ones((9, 4)))
-    assert von_neumann(same.gram, 9) == pytest.approx(0, abs=1e-12)
+    gram, documents, _ = second_moment([np.repeat(3 * np.eye(300)[:3], [50, 30, 20], axis=0)], 300)
+    assert von_neumann(gram, documents) == pytest.approx(plug_in(np.array([50, 30, 20])), abs=1e-12)
+    gram, *_ = second_moment([np.ones((9, 4))], 4)
+    assert von_neumann(gram, 9) == pytest.approx(0, abs=1e-12)
 
 
-def test_moments_of_shards_add_up_and_zeros_are_dropped():
+def test_moments_of_batches_add_up_and_zeros_are_dropped():
     vectors = np.random.default_rng(5).standard_normal((400, 50))
     vectors[[3, 77]] = 0
-    whole, parts = SecondMoment(50), [SecondMoment(50) for _ in range(4)]
-    whole.add(vectors)
-    for part, own in zip(parts, np.split(vectors, 4), strict=True):
-        part.add(own)
-    assert (whole.documents, whole.zeros) == (398, 2)
-    assert sum(part.documents for part in parts) == 398
-    assert von_neumann(sum(part.gram for part in parts), 398) == pytest.approx(von_neumann(whole.gram, 398), abs=1e-12)
+    whole, *numbers = second_moment([vectors], 50)
+    parts, *same = second_moment(np.split(vectors, 4), 50)
+    assert numbers == same == [398, 2]
+    assert np.allclose(parts, whole, atol=1e-12, rtol=0)

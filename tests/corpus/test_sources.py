@@ -4,7 +4,6 @@ import codecs
 import functools
 import http.server
 import json
-import lzma
 import os
 import re
 import subprocess
@@ -44,13 +43,15 @@ def read(path: Path | str, text="text", **settings) -> list[tuple[str, str]]:
     return documents
 
 
+def pack(path: Path, content: bytes) -> bytes:
+    """Write a file, packed as its ending says; return its bytes."""
+    with smart_open.open(path, "wb") as file:
+        file.write(content)
+    return path.read_bytes()
+
+
 def write_lines(path: Path) -> Path:
-    raw = "".join(json.dumps(record) + "\n" for record in RECORDS).encode()
-    if path.suffix == ".xz":
-        path.write_bytes(lzma.compress(raw))
-    else:
-        with smart_open.open(path, "wb") as file:
-            file.write(raw)
+    pack(path, "".join(json.dumps(record) + "\n" for record in RECORDS).encode())
     return path
 
 
@@ -115,6 +116,20 @@ def test_a_byte_order_mark_is_no_text(tmp_path):
         (tmp_path / name).write_bytes(codecs.BOM_UTF8 + content)
     assert [text for text, _ in read(tmp_path / "m.jsonl", domain=None)] == ["x", "\ufeffy"]
     assert [text for text, _ in read(tmp_path / "m.txt", domain=None)] == ["x\ufeffy"]
+    for ending in (".jsonl", ".txt"):  # a file of the mark alone
+        (tmp_path / f"e{ending}").write_bytes(codecs.BOM_UTF8)
+        assert read(tmp_path / f"e{ending}", domain=None) == []
+
+
+def test_a_file_packed_in_parts_is_read_to_its_end(tmp_path):
+    for ending, padding in ((".xz", b"\0" * 8), (".gz", b"\0"), (".zst", b"")):
+        path = tmp_path / f"p.jsonl{ending}"
+        part = pack(path, b'{"text": "x"}\n')
+        path.write_bytes(part + part + padding)
+        assert read(path, domain=None) == [("x", "A")] * 2, ending
+        for damaged in (b"?" + part[1:], part[:-3], b"more"):
+            path.write_bytes(part + damaged)
+            refused("breaks off or is damaged here", read, path, domain=None)
 
 
 def test_an_array_of_json_is_read_record_by_record(tmp_path, monkeypatch):
@@ -126,12 +141,15 @@ def test_an_array_of_json_is_read_record_by_record(tmp_path, monkeypatch):
         assert read(path, longest=60) == EXPECTED[:200]
     path.write_text("[]")
     assert read(path) == []
+    path.write_text('\n \n[{"text": "x"}]')  # blank lines before it
+    assert read(path, domain=None) == [("x", "A")]
     path.write_text('[{"text": "x", "meta": {"set": "a"}}, 3]')
     refused(r"raw\.jsonl:2: the record has no field 'text'", read, path)
     for content, words in (
         ('[{"text": "x"}, {"text": ', "record 2 of its array of JSON breaks off"),
         ('[{"text": "x"}]\n[{"text": "y"}]', "more follows its array"),
         (b'[{"text": "\xff"}]', "the array of JSON is not UTF-8"),
+        ('[{"text": "x"}, ' + "[" * 100_000, "record 2 of its array of JSON breaks off, is too long"),
         (json.dumps([{"text": "x" * 500}]), "record 1 of its array of JSON breaks off, is too long"),
     ):
         path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
@@ -161,13 +162,19 @@ def test_counts_that_were_put_aside_are_the_same(tmp_path, tokenizer, monkeypatc
 
 def test_rows_that_wait_are_bounded_over_all_domains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "MOST_WAITING", 100)
-    ids, none = np.arange(64, dtype=np.uint32), np.zeros(0, np.uint32)
-    with stream.Stream(tmp_path / "a", 8, 300, 0) as one, stream.Stream(tmp_path / "b", 8, 300, 0) as other:
-        stream.Streams.write([(one, [ids], []), (other, [ids[:40]], [])])
-        assert (one.counter.waiting, other.counter.waiting) == (0, 40)  # 104: the larger is counted
-        stream.Streams.write([(one, [ids[:56]], []), (other, [none], [])])
-        assert (one.counter.waiting, other.counter.waiting) == (56, 40)
-        assert one.counter.pairs()[2].sum() == (8 + 7) * 7 and other.counter.pairs()[2].sum() == 5 * 7
+    ids = np.arange(63, dtype=np.uint32)  # and the end of text
+
+    def add(**documents: np.ndarray) -> list[int]:
+        encoding = Future()
+        encoding.set_result(list(documents.values()))
+        streams.write([stream.Piece("train", domain, "", bytes(16)) for domain in documents], encoding)
+        return [own.counter.waiting for own in streams.streams.values()]
+
+    with stream.Streams({"train": tmp_path}, 299, str, 8, 300, 0) as streams:
+        assert add(a=ids, b=ids[:39]) == [0, 40]  # 104: the larger is counted
+        assert add(a=ids[:55]) == [56, 40]
+        counted = [own.counter.pairs()[2].sum() for own in streams.streams.values()]
+        assert counted == [(8 + 7) * 7, 5 * 7] and streams.tokens == 64 + 40 + 56
 
 
 def test_rows_of_a_file_are_permuted_and_none_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +184,8 @@ def test_rows_of_a_file_are_permuted_and_none_is_lost(tmp_path: Path, monkeypatc
         monkeypatch.setattr(stream, "WRITTEN_TOGETHER", together)  # less than a row, two rows, or all of them
         placed.clear()
         with stream.Stream(tmp_path / "c", 16, 300, 0) as written:
-            for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16, 5):
-                written.write([part % 300, part[:0]], [])
+            for part in np.array_split(np.arange(16 * count, dtype=np.uint32) // 16 % 300, 5):
+                written.write([(stream.Piece("train", "c", "", bytes(16)), part[:-1])], part[-1:], str)
             written.finish()
         assert sum(placed) == count and max(placed, default=1) == min(max(together // 32, 1), count or 1)
         rows = np.fromfile(tmp_path / "c.bin", "<u2")
@@ -226,7 +233,7 @@ def test_bad_input_stops_and_leaves_nothing(tmp_path, tokenizer):
     cut = write_records(tmp_path / "raw.jsonl.zst", records).read_bytes()[:-200]
     for name, content, sentence in (
         ("raw.jsonl", b'{"text": "x", "meta": {"set": "c"}}\n{"text": "y', r"raw\.jsonl:2: the line is not JSON"),
-        ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', none of Gutenberg_"),
+        ("raw.jsonl", b'{"text": "x", "meta": {"set": "z"}}\n', r"raw\.jsonl:1: .*'z', none of 'Gutenberg_"),
         ("raw.jsonl.zst", cut, r"raw\.jsonl\.zst:\d+: the file breaks off"),
         ("raw.jsonl.zst", b"no zstandard", r"raw\.jsonl\.zst:1: the file breaks off or is damaged"),
         ("raw.jsonl.gz", b"no gzip", r"raw\.jsonl\.gz:1: the file breaks off or is damaged"),
@@ -266,8 +273,6 @@ def test_a_killed_job_leaves_no_output_and_the_next_one_no_trace(tmp_path, token
 def test_wrong_settings_are_told(tmp_path, tokenizer):
     file = write_records(tmp_path / "raw.jsonl", [{"text": "x"}])
     refused(r"no token '</s>'; set end_of_text", tokenize, tmp_path, [file], tokenizer, **{"end-of-text": "</s>"})
-    refused(r"Two domains have the same label", tokenize, tmp_path, [file], tokenizer, labels='{"b.v2": "c"}')
-    refused(r"set corpus.domain_field", tokenize, tmp_path, [file], tokenizer, **{"domain-field": "null"})
 
 
 def test_the_raw_files_are_recorded_as_they_were_read(tmp_path, tokenizer, monkeypatch):
@@ -304,8 +309,8 @@ def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkey
     monkeypatch.setattr(stream, "BATCH_CHARACTERS", 2)
     calls, taken = [], []
 
-    def full(taken_in: list) -> None:
-        calls.append(taken_in)
+    def full(*given: object) -> None:
+        calls.append(given)
         if len(calls) == 3:
             raise OSError("No space left on device")
 
@@ -314,11 +319,11 @@ def test_an_error_of_the_thread_that_writes_ends_the_pass(tmp_path: Path, monkey
             taken.append(number)
             yield stream.Piece("train", "ab"[number % 2], str(number // 2), bytes(16))
 
-    monkeypatch.setattr(stream.Streams, "write", staticmethod(full))
+    monkeypatch.setattr(stream.Streams, "write", full)
     with (
         pytest.raises(OSError, match="No space left"),
         stream.Streams({"train": tmp_path}, 299, str, 4, 300, 2) as streams,
     ):
         stream.fill(streams, pieces(), Counting())
-    assert len(calls) == 3 and len(taken) <= 10
+    assert 3 <= len(calls) <= 5 and len(taken) <= 12
     assert all(own.unordered.closed for own in streams.streams.values())

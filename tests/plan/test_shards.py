@@ -11,7 +11,7 @@ import yaml
 from refusals import refused
 
 from bimix.corpus.files import held_by_hash
-from bimix.corpus.shards import Shard
+from bimix.corpus.shards import Shard, describe_raw
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 from bimix.plan import shards as planning
@@ -205,6 +205,22 @@ def test_other_text_under_an_old_time_is_a_version_that_stays(raw: Path) -> None
     assert find() == [digest_file(raw)] != changed
 
 
+def test_the_index_of_a_file_of_tokens_is_known_by_its_bytes_too(workplace: Path, config: dict) -> None:
+    config["datasets"]["own"]["corpus"]["formats"] = formats = {".ds": "tokens"}
+    ids, index = Path("raw/words.ds"), Path("raw/words.ds.index")
+    for path in (ids, index):
+        path.write_text("one")
+    Path("results/own/shards/train/a").mkdir(parents=True)
+    report = {"raw": describe_raw([str(ids)], formats)}
+    Path("results/own/shards/train/a/report.json").write_text(json.dumps(report))
+    shard = Shard("a", "train", "a", (str(ids),))
+    for path in (ids, index):
+        replace(path, "six")
+        assert versions_of(Dataset(config, "own"), True, False)(shard) == [digest_file(path)]
+        replace(path, "one")
+        assert versions_of(Dataset(config, "own"), True, False)(shard) == []
+
+
 def test_the_same_bytes_are_no_version_and_are_read_once(raw: Path, monkeypatch, capsys) -> None:
     read = []
     monkeypatch.setattr(planning, "digest_file", lambda path: read.append(path) or digest_file(path))
@@ -258,8 +274,38 @@ def test_globs_lists_and_names_stand_for_files_in_order_with_their_bytes(workpla
     assert not any(map(planning.has_wildcards, ("https://h/a?b=1", "a")))
     (workplace / "list").write_text("data/one/a.jsonl\t40\ndata/two/b.jsonl\n")
     assert listed("@list") == [("one.a", "data/one/a.jsonl", 40), ("two.b", "data/two/b.jsonl", 10**6)]
-    (workplace / "list").write_text("/disk/a.jsonl\t1\nhttp://host/b.jsonl\t2\n")
-    assert [path for _, path, _ in listed("@list")][1] == "http://host/b.jsonl"
+    (workplace / "list").write_text("\ufeff/disk/a.jsonl\t1\r\n \nhttp://host/b.jsonl\t2\n")
+    assert [path for _, path, _ in listed("@list")] == ["/disk/a.jsonl", "http://host/b.jsonl"]
+    (workplace / "raw/part0/[1].jsonl").touch()  # a file of that name is no glob
+    (workplace / "raw/part0/_SUCCESS").touch()  # of Spark
+    assert [path for _, path, _ in listed("raw/part0/[1].jsonl")] == ["raw/part0/[1].jsonl"]
+    assert len(listed("raw/part0")) == 4
+
+
+def test_a_file_that_is_there_twice_and_what_is_no_file_are_refused(workplace: Path) -> None:
+    part = workplace / "raw/part0"
+    (workplace / "whole").symlink_to("raw/part0")
+    (workplace / "list").write_text("raw/part0/file0.jsonl\nraw/part0/file0.jsonl\n")
+    twice = ["raw/part0/*.jsonl", "raw/part0/file0*"], ["raw/part0", f"{part}/file2.jsonl"], ["raw/part0", "whole"]
+    for patterns in (*twice, ["@list"], ["https://host/x.jsonl", "https://host/x.jsonl"]):
+        refused("train: .* and .* are one file or its packed copy", listed, patterns)
+    (part / "loop").symlink_to("..")
+    refused("are one file", listed, "raw/part0/**/*.jsonl")
+    (part / "loop").unlink()
+    for name in ("gone.jsonl", "file0.jsonl.gz", "brace{x}.jsonl", "folder.jsonl"):
+        path = part / name
+        if name.startswith("gone"):
+            path.symlink_to("nowhere")
+            words = r"train: 'raw/part0/gone\.jsonl' is a link to nothing"
+        elif name.startswith("folder"):
+            path.mkdir()
+            words = r"'raw/part0/folder\.jsonl' is a folder: name the files in it, as by 'raw/part0/\*\.jsonl\*/\*'"
+        else:
+            path.touch()
+            words = "as a wildcard; rename it" if "{" in name else "one file or its packed copy"
+        refused(words, listed, "raw/part0/*.jsonl*")
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert len(listed("raw/part0/*.jsonl*")) == 3
 
 
 def test_what_stands_for_no_file_and_names_that_meet_are_refused_with_their_key(config: dict, workplace: Path) -> None:
@@ -284,6 +330,10 @@ def test_endings_without_a_form_are_one_fault_with_the_line_that_mends_it(config
     line = yaml.safe_load(re.search(r"formats: \{.*\}", str(fault.value))[0])
     assert line["formats"] == {".jsonl": "lines", ".1": "text", "": "text", ".py": "text"}
     assert len(read(config, train=files, **line).by_name) == len(files)
+    with pytest.raises(InputError, match=r'formats: {"\.jsonl": lines, "\.JSONL": lines}'):
+        read(config, train=["a.jsonl", "B.JSONL"], formats={".jsonl": "lines"})
+    for name in ("a.csv", "b.jsonl.bz2", "c.tar.gz", "d.jsonl.GZ", "e.arrow"):  # whose marks would be trained on
+        refused("name others, or make JSON lines", read, config, train=["a.jsonl", name], formats={".jsonl": "lines"})
 
 
 def test_files_that_are_not_there_are_one_sentence(config: dict, workplace: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import fasttext
 import numpy as np
 
-from bimix.corpus.samples import SecondMoment, as_line, read_sample
+from bimix.corpus.samples import as_line, read_sample, second_moment
 from bimix.digests import check
 from bimix.errors import InputError, run
 from bimix.outputs import replacing
@@ -36,13 +36,15 @@ def main(argv: list[str] | None = None) -> None:
         raise InputError(f"{options.model} is no FastText model ({error}); name a .bin that FastText wrote.") from error
     index = read_table(options.index)
     texts = read_sample(index, options.domain, options.domains, options.documents)
-    moment = SecondMoment(model.get_dimension())
-    for start in range(0, len(texts), BATCH):
-        moment.add(np.array([model.get_sentence_vector(as_line(text)) for text in texts[start : start + BATCH]]))
-    if not moment.documents:
+    batches = (
+        np.array([model.get_sentence_vector(as_line(text)) for text in texts[start : start + BATCH]])
+        for start in range(0, len(texts), BATCH)
+    )
+    gram, documents, zeros = second_moment(batches, model.get_dimension())
+    if not documents:
         raise InputError(f"No document of domain {options.domain!r} has a word that {options.model} can embed.")
     with replacing(options.out) as temporary, temporary.open("wb") as file:
-        np.savez(file, gram=moment.gram, documents=moment.documents, zeros=moment.zeros)
+        np.savez(file, gram=gram, documents=documents, zeros=zeros)
 
 
 if __name__ == "__main__":

@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 
-from bimix.corpus.documents import Reader, labelled, reading_parser, split_hashes
+from bimix.corpus.documents import Reader, reading_parser, split_hashes
 from bimix.corpus.encoders import BACKENDS, Encoder, read_definition, set_threads
-from bimix.corpus.shards import Shard, check_unchanged, describe_raw, read_shards
+from bimix.corpus.shards import check_unchanged, describe_raw, read_shards
 from bimix.corpus.stream import Division, Streams, fill
-from bimix.errors import InputError, masked, run
+from bimix.errors import masked, run
 from bimix.outputs import replacing_folder, write_json
 
 SPLITS = ("train", "validation")
@@ -30,7 +30,9 @@ def main(argv: list[str] | None = None) -> None:
         shard = read_shards(lines)[options.shard]
     set_threads(options.threads)
     tokenizer = read_definition(options.tokenizer, options.end_of_text)
-    reader = open_reader(shard, options, (tokenizer.end, tokenizer.ids))
+    domains = {options.labels.get(domain, domain): domain for domain in options.domains}
+    field = None if shard.domain else options.domain_field
+    reader = Reader(options.reading, field, domains, (tokenizer.end, tokenizer.ids))
     encoder = Encoder(options.backend, tokenizer)
     keys = split_hashes(b"".join(path.read_bytes() for path in options.held_out))
     division = Division(shard.split, options.validation_share, options.held_out_characters, keys)
@@ -38,7 +40,9 @@ def main(argv: list[str] | None = None) -> None:
     with ExitStack() as stack:
         folders = {split: stack.enter_context(replacing_folder(getattr(options, split))) for split in SPLITS}
         # during the reading, which brings the bytes into memory; hashing does not hold the lock
-        hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(describe_raw, shard.files)
+        hashing = stack.enter_context(ThreadPoolExecutor(max_workers=1)).submit(
+            describe_raw, shard.files, options.reading.formats
+        )
         settings = (options.sequence_length, tokenizer.ids, options.sample_documents)
         streams = stack.enter_context(Streams(folders, tokenizer.end, encoder.decode, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
@@ -59,14 +63,6 @@ def main(argv: list[str] | None = None) -> None:
         }
         for split in SPLITS:
             write_json(folders[split] / "report.json", account | {"domains": streams.reports(split)})
-
-
-def open_reader(shard: Shard, options: argparse.Namespace, ids: tuple[int, int]) -> Reader:
-    """The reader of the shard's files. Errors: no field names their domains; as of `labelled`."""
-    field = None if shard.domain else options.domain_field
-    if field is None and len(options.domains) != 1:
-        raise InputError("Without a domain field the files of a shard hold one domain; set corpus.domain_field.")
-    return Reader(options.reading, field, labelled(options.domains, options.labels), ids)
 
 
 def parse(argv: list[str] | None = None) -> argparse.Namespace:

@@ -24,7 +24,7 @@ Files are opened in `command`, `corpus/encoders`, `corpus/estimators`, `corpus/f
 `corpus/samples`, `corpus/sources`, `corpus/stream`, `corpus/tasks`, `digests`, `laws/table`,
 `observations/imports`, `outputs`, `plan/shards`,
 `results/watch`, `settings/files`,
-`settings/ladder`, `settings/scope`, `settings/text`, `tables`,
+`settings/ladder`, `settings/scope`, `tables`,
 `training/artefacts`, `training/checkpoints`, `training/command`,
 `training/devices`, `training/rows`.
 """

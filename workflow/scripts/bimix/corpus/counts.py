@@ -90,14 +90,6 @@ def decode_keys(codes: np.ndarray, counts: np.ndarray, keys: list[str]) -> pl.Da
     return pl.DataFrame(dict(zip(keys, split_codes(codes)[-len(keys) :], strict=True)) | {"n": counts})
 
 
-def count_firsts(first: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """How often each id is the first of a pair, by id; `first` is sorted."""
-    ids, sums = count_runs(first, counts)
-    found = np.zeros(int(ids[-1]) + 1 if len(ids) else 0, dtype=np.uint64)
-    found[ids] = sums
-    return found
-
-
 def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> Iterator[pl.DataFrame]:
     """Sums of the counts `n` of tables by one or two keys (uint32), as consecutive pieces.
 
@@ -105,28 +97,19 @@ def add_up(tables: list[pl.LazyFrame], keys: list[str], piece: int = PIECE) -> I
     file. A piece has `piece` rows of all tables together, or all rows of one first key if that key
     alone has more, so that memory is bounded.
     """
-    rows = np.zeros(0, dtype=np.uint64)
-    for table in tables:
-        found = table.group_by(keys[0]).len().sort(keys[0]).collect(engine="streaming")
-        rows = add_padded(rows, count_firsts(found[keys[0]].to_numpy(), found["len"].to_numpy().astype(np.uint64)))
-    ends = rows.cumsum()
-    start = 0
-    while start < len(rows):
-        before = int(ends[start - 1]) if start else 0
+    key, rows = keys[0], pl.col("len").sum()
+    counted = [table.group_by(key).len().collect(engine="streaming") for table in tables]
+    firsts, sizes = pl.concat(counted).group_by(key).agg(rows).sort(key)
+    ends, start = sizes.to_numpy().cumsum(dtype=np.int64), 0
+    while start < len(firsts):
+        before = ends[start - 1] if start else 0
         end = max(start + 1, int(np.searchsorted(ends, before + piece, side="right")))
+        wanted = pl.col(key).is_between(firsts[start], firsts[end - 1])
         sums: list[tuple[np.ndarray, np.ndarray]] = []
         for table in tables:
-            push(sums, encode_keys(table.filter(pl.col(keys[0]).is_between(start, end - 1)), keys))
+            push(sums, encode_keys(table.filter(wanted), keys))
         yield decode_keys(*merge_counts(*sums), keys)
         start = end
-
-
-def add_padded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Sum of two vectors; the shorter one is padded with zeros."""
-    shorter, longer = sorted((one, other), key=len)
-    total = longer.copy()
-    total[: len(shorter)] += shorter
-    return total
 
 
 class NgramCounter:
@@ -137,7 +120,7 @@ class NgramCounter:
     """
 
     def __init__(self) -> None:
-        self.others = np.zeros(0, dtype=np.uint64)  # how often each id ends a row or is the first of a pair given away
+        self.unigrams = np.zeros(0, dtype=np.int64)  # by id
         self.pending: list[np.ndarray] = []
         self.waiting = 0
         self.tables: list[tuple[np.ndarray, np.ndarray]] = []
@@ -153,8 +136,10 @@ class NgramCounter:
     def count(self) -> None:
         """Count the buffered rows; there must be at least one."""
         pieces, self.pending, self.waiting = self.pending, [], 0
-        ends = np.concatenate([rows[:, -1] for rows in pieces])
-        self.others = add_padded(self.others, np.bincount(ends).astype(np.uint64))
+        for rows in pieces:
+            counted = np.bincount(rows.ravel(), minlength=len(self.unigrams))
+            counted[: len(self.unigrams)] += self.unigrams
+            self.unigrams = counted
         codes = pair_codes(*pieces)
         del pieces
         codes.sort()  # without the GIL
@@ -173,18 +158,17 @@ class NgramCounter:
         return sum(len(codes) for codes, _ in self.tables)
 
     def tokens(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ids that occur (uint32, sorted) and counts (uint64): firsts of pairs, lasts of rows."""
-        first, _, pairs = self.pairs()
-        found = add_padded(self.others, count_firsts(first, pairs))
-        ids = np.flatnonzero(found)
-        return ids.astype(np.uint32), found[ids]
+        """Ids that occur (uint32, sorted) and counts (uint64)."""
+        if self.pending:
+            self.count()
+        ids = np.flatnonzero(self.unigrams)
+        return ids.astype(np.uint32), self.unigrams[ids].astype(np.uint64)
 
     def give_away(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return `pairs` and delete them; `tokens` still counts them."""
-        first, second, counts = self.pairs()
-        self.others = add_padded(self.others, count_firsts(first, counts))
+        """Return `pairs` and delete them."""
+        pairs = self.pairs()
         self.tables = []
-        return first, second, counts
+        return pairs
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """First ids, second ids (uint32, sorted by both) and their counts (uint64)."""

@@ -102,7 +102,7 @@ class Reader:
         else:
             label = lookup_field(record, self.domain_field)
             if not isinstance(label, str) or label not in self.domains:
-                known = ", ".join(sorted(self.domains))
+                known = ", ".join(map(repr, sorted(self.domains)))
                 raise Rejected("unknown domain", f"field {self.domain_field!r} holds {label!r}, none of {known}")
             domain = self.domains[label]
         if not text:
@@ -150,14 +150,6 @@ def lookup_field(record: object, name: str) -> object:
             raise Rejected("missing field", f"the record has no field {name!r}; set text_field and domain_field")
         value = value[key]
     return value
-
-
-def labelled(domains: list[str], labels: Mapping[str, str]) -> dict[str, str]:
-    """{value of the field: domain}, by `labels` if the two differ. Errors: one label for two."""
-    found = {labels.get(domain, domain): domain for domain in domains}
-    if len(found) < len(domains):
-        raise InputError("Two domains have the same label in their records; set corpus.labels to distinguish them.")
-    return found
 
 
 def cut_text(text: Text, limit: int | None) -> list[Text]:

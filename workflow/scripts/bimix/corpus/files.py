@@ -2,13 +2,14 @@
 not there, and those of unknown form.
 """
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import escape, iglob
 from pathlib import Path
 
-from bimix.corpus.shards import name_file
+from bimix.corpus.shards import ENDINGS, PACKED, ending_of, name_file
 from bimix.corpus.tasks import task_files, task_folders
 from bimix.errors import InputError
 
@@ -20,14 +21,16 @@ WITHOUT = {
     "vectors": "`vectors: null` trains vectors on the text",
     "downstream": "`downstream: null` asks no questions",
 }
-BESIDE_TOKENS = (".ds.index", ".ds.metadata", ".ds.loss")  # what datatrove writes beside a file of tokens
+NO_TEXT = (".ds.index", ".ds.metadata", ".ds.loss", "/_SUCCESS")  # what datatrove and Spark write beside their files
 FORM_OF = {".ds": "tokens"}  # of endings that no format names; that of others is text
-PACKED = r"\.(gz|xz|zst)$"
+# Tables and archives that no form reads: as text they would be trained on with their marks.
+UNREAD = r"(?i)\.(csv|tsv|arrow|feather|avro|orc|tar|tgz|zip|7z|rar|bz2|lz4|lzma|br|z|gz|xz|zst)$"
 
 
 def has_wildcards(pattern: str) -> bool:
-    """Whether a path is a glob; a question mark in a web address is no wildcard."""
-    return bool(re.search(r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]", pattern))
+    """Whether a path is a glob. A file of that name is not, nor is a question mark in a web address."""
+    marks = r"[*\[]" if re.match("https?://", pattern) else r"[*?\[]"
+    return bool(re.search(marks, pattern)) and not os.path.isfile(pattern)
 
 
 def held_by_hash(corpus: Mapping) -> bool:
@@ -94,20 +97,23 @@ def unknown_endings(formats: Mapping[str, str], paths: Iterable[str]) -> str | N
     """A sentence on files whose endings `formats` lacks, with the line to write; None without any."""
     known, unknown = {}, {}
     for path in paths:
-        name = re.sub(PACKED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
-        fitting = max((ending for ending in formats if name.endswith(ending)), key=len, default=None)
-        if fitting is None:
-            unknown.setdefault(Path(name).suffix, []).append(path)
+        ending = ending_of(path, formats)
+        if ending is None:
+            unknown.setdefault(Path(re.sub(PACKED, "", path)).suffix, []).append(path)
         else:
-            known[fitting] = formats[fitting]
+            known[ending] = formats[ending]
     if not unknown:
         return None
     count = sum(map(len, unknown.values()))
     first = ", ".join(paths[0] for paths in unknown.values())
-    guessed = {ending: FORM_OF.get(ending, "text") for ending in unknown}
-    line = ", ".join(f'"{ending}": {form}' for ending, form in (known | guessed).items())
     files = f"{count} files have endings" if count > 1 else "a file has an ending"
-    return f"{files} that `formats` lacks ({first}): name others, or write `formats: {{{line}}}` under `corpus`."
+    sentence = f"{files} that `formats` lacks ({first}): name others, or"
+    if any(re.search(UNREAD, ending) for ending in unknown):
+        return f"{sentence} make JSON lines, parquet or text of them, plain or packed as .gz, .xz or .zst."
+    forms = {**formats, **FORM_OF}
+    guessed = {ending: forms.get(ending.lower(), "text") for ending in unknown}
+    line = ", ".join(f'"{ending}": {form}' for ending, form in (known | guessed).items())
+    return f"{sentence} write `formats: {{{line}}}` under `corpus`."
 
 
 def is_remote(path: str) -> bool:
@@ -119,58 +125,85 @@ def raw_files(
 ) -> Iterator[tuple[str, str, int]]:
     """Files (name, path, bytes) of paths, folders, globs and lists (@file: one path per line, its bytes
     after a tab); unknown sizes count as `unknown`, and `without_text` a local pattern without a file
-    as one. Errors, at the `key` of the config: such a pattern, a list or a store that cannot be
-    read.
+    as one.
+
+    Errors, at the `key` of the config: such a pattern, a list or a store that cannot be read; a file
+    that is there twice, also by a link, or packed and unpacked.
     """
+    seen: dict[object, str] = {}
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        if without_text and not is_remote(pattern) and is_missing(pattern, ""):
-            found, folder = [(pattern, unknown)], ""
-        elif pattern.startswith("@"):
-            found = read_list(Path(pattern[1:]), unknown, key)
-            # strings, not paths: a list may mix addresses, relative and absolute paths
-            folder = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
-            folder = folder[: folder.rfind("/") + 1]
-        elif os.path.isdir(pattern):
-            found, folder = list_local(pattern), f"{pattern.rstrip('/')}/"
-        elif not has_wildcards(pattern):  # one file, perhaps not there yet or far away
-            found, folder = [(pattern, unknown)], pattern[: pattern.rfind("/") + 1]
-        else:
-            found = list_remote(pattern, key) if is_remote(pattern) else list_local(pattern)
-            folder = re.split(r"[^/]*[*?\[]", pattern)[0]
-        if not found:
-            raise InputError(f"{key}: no file matches {pattern!r}.")
-        for path, size in found:
-            try:
+        try:
+            folder, found = expand(pattern, unknown, without_text)
+            if not found:
+                raise InputError(f"no file matches {pattern!r}.")
+            for path, size in found:
+                for identity in identities(path):
+                    if identity in seen:
+                        raise InputError(f"{path!r} and {seen[identity]!r} are one file or its packed copy: name one.")
+                    seen[identity] = path
                 yield name_file(path, folder), path, size
-            except InputError as error:
-                raise InputError(f"{key}: {error}") from error
+        except InputError as error:
+            raise InputError(f"{key}: {error}") from error
 
 
-def read_list(path: Path, unknown: int, key: str) -> list[File]:
+def expand(pattern: str, unknown: int, without_text: bool = False) -> tuple[str, list[File]]:
+    """The files that a pattern stands for, and the folder below which shards are named after them."""
+    if without_text and not is_remote(pattern) and is_missing(pattern, ""):
+        return "", [(pattern, unknown)]
+    if pattern.startswith("@"):
+        found = read_list(Path(pattern[1:]), unknown)
+        # strings, not paths: a list may mix addresses, relative and absolute paths
+        common = os.path.commonprefix([os.path.dirname(path) + "/" for path, _ in found])  # noqa: RUF071
+        return common[: common.rfind("/") + 1], found
+    if os.path.isdir(pattern):
+        return f"{pattern.rstrip('/')}/", list_local(pattern)
+    if not has_wildcards(pattern):  # one file, perhaps not there yet or far away
+        return pattern[: pattern.rfind("/") + 1], [(pattern, unknown)]
+    folder = re.split(r"[^/]*[*?\[]", pattern)[0]
+    if is_remote(pattern):
+        from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
+
+        return folder, list_files(pattern)
+    return folder, list_local(pattern)
+
+
+def identities(path: str) -> Iterator[object]:
+    """What two paths of one file have in common: the name without its packing, and the place on the disk."""
+    yield re.sub(PACKED, "", path)
+    if not is_remote(path):
+        with contextlib.suppress(OSError):  # a file that a job makes
+            found = os.stat(path)
+            yield found.st_dev, found.st_ino
+
+
+def read_list(path: Path, unknown: int) -> list[File]:
     """The files in a list, of `unknown` bytes where it gives no number."""
+    if path.exists() and not path.is_file():
+        raise InputError(f"{str(path)!r} is no file; name a list of files.")
     try:
-        entries = [line.partition("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        entries = [line.partition("\t") for line in lines if line.strip()]
         return [(name, int(given) if tab else unknown) for name, tab, given in entries]
     except (OSError, ValueError) as error:
-        raise InputError(f"{key}: {str(path)!r} cannot be read as a list of files ({error}).") from error
+        raise InputError(f"{str(path)!r} cannot be read as a list of files ({error}).") from error
 
 
 def local_paths(pattern: str) -> Iterator[str]:
-    """Local files that match a glob, or that lie in a folder or below it, but for hidden ones."""
+    """Local files that match a glob, or that lie in a folder or below it, but for hidden ones.
+
+    Errors: a link to nothing; a folder with the name of a file, which a glob of its files should name.
+    """
     named = f"{escape(pattern)}/**" if os.path.isdir(pattern) else pattern
-    return (path for path in iglob(named, recursive=True) if os.path.isfile(path) and not path.endswith(BESIDE_TOKENS))
+    for path in iglob(named, recursive=True):
+        if os.path.isfile(path):
+            if not path.endswith(NO_TEXT):
+                yield path
+        elif not os.path.exists(path):
+            raise InputError(f"{path!r} is a link to nothing: fetch the file, or name others.")
+        elif "**" not in named and re.search(ENDINGS, path):
+            raise InputError(f"{path!r} is a folder: name the files in it, as by {pattern + '/*'!r}.")
 
 
 def list_local(pattern: str) -> list[File]:
     """The local files of a glob or a folder, in order."""
     return [(path, os.path.getsize(path)) for path in sorted(local_paths(pattern))]
-
-
-def list_remote(pattern: str, key: str) -> list[File]:
-    """Remote files that match a glob, as their store lists them."""
-    from bimix.corpus.sources import list_files  # here only: most corpora lie on a disk
-
-    try:
-        return list_files(pattern)
-    except InputError as error:
-        raise InputError(f"{key}: {error}") from error

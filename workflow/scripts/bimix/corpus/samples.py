@@ -78,23 +78,16 @@ def as_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-class SecondMoment:
-    """Sum of v v' over unit document vectors v of dimension d; moments of shards add up.
-
-    `gram` is (d, d) float64, `documents` the number of vectors in it, `zeros` the number of zero
-    vectors that were dropped.
+def second_moment(batches: Iterable[np.ndarray], dimensions: int) -> tuple[np.ndarray, int, int]:
+    """Sum (d, d) of v v' over the unit vectors of documents, float64, the number of these, and that of
+    zero vectors, which are dropped; `batches` are vectors (n, d).
     """
-
-    def __init__(self, dimensions: int) -> None:
-        self.gram = np.zeros((dimensions, dimensions))
-        self.documents = 0
-        self.zeros = 0
-
-    def add(self, vectors: np.ndarray) -> None:
-        """Add the vectors (n, d) of n documents."""
+    gram, documents, zeros = np.zeros((dimensions, dimensions)), 0, 0
+    for vectors in batches:
         vectors = np.asarray(vectors, dtype=np.float64)
         lengths = np.linalg.norm(vectors, axis=1)
         units = vectors[lengths > 0] / lengths[lengths > 0, None]
-        self.gram += units.T @ units
-        self.documents += len(units)
-        self.zeros += len(vectors) - len(units)
+        gram += units.T @ units
+        documents += len(units)
+        zeros += len(vectors) - len(units)
+    return gram, documents, zeros

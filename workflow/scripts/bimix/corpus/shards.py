@@ -11,6 +11,7 @@ from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError
 
 ENDINGS = r"\.(jsonl?|ndjson|parquet|te?xt)(\.\w+)?$"
+PACKED = r"\.(gz|xz|zst)$"
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,31 @@ def group_files(files: Iterable[tuple[str, str, int]], target: int) -> list[tupl
     return [*groups, (name, tuple(waiting))] if waiting else groups
 
 
+def ending_of(path: str, endings: Iterable[str]) -> str | None:
+    """The longest of the `endings` that a file has, packed or not; None if it has none of them."""
+    name = re.sub(PACKED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
+    return max((ending for ending in endings if name.endswith(ending)), key=len, default=None)
+
+
+def parts_of(path: str, formats: Mapping[str, str]) -> list[str]:
+    """The files that are read for a raw file: itself and, of a file of tokens, its index."""
+    ending = ending_of(path, formats)
+    return [path, f"{path}.index"] if ending is not None and formats[ending] == "tokens" else [path]
+
+
 def name_file(path: str, folder: str) -> str:
     """A file's name without its ending, prefixed by its folders below `folder`; safe as one part of
     a path.
 
     The query of an address, which may be a secret, is replaced by a digest. Errors: a name that is
-    not UTF-8.
+    not UTF-8, or a local one with braces.
     """
     try:
         path.encode("utf-8")
     except UnicodeEncodeError:
         raise InputError(f"{path!a}: the name of the file is not UTF-8; rename it.") from None
+    if "://" not in path and re.search("[{}]", path):
+        raise InputError(f"{path!r}: Snakemake reads {{ and }} in the name of a file as a wildcard; rename it.")
     if "://" in path:
         path, question, query = path.partition("?")
         if question:
@@ -94,13 +109,13 @@ def validation_files(shards: Iterable[Shard]) -> list[str]:
     return [path for shard in shards if shard.split == "validation" for path in shard.files]
 
 
-def describe_raw(files: Iterable[str]) -> dict[str, dict[str, object]]:
-    """{path: bytes, digest and stamp} of the local raw files that were tokenised."""
+def describe_raw(files: Iterable[str], formats: Mapping[str, str]) -> dict[str, dict[str, object]]:
+    """{path: bytes, digest and stamp} of the local raw files that were tokenised, by their `formats`."""
     found = {}
-    for path in map(Path, files):
-        if path.is_file():
-            stamp = stamp_file(path)
-            found[str(path)] = {"bytes": stamp[0], "digest": digest_file(path), "stamp": stamp}
+    for path in (part for file in files for part in parts_of(file, formats)):
+        if Path(path).is_file():
+            stamp = stamp_file(Path(path))
+            found[str(Path(path))] = {"bytes": stamp[0], "digest": digest_file(Path(path)), "stamp": stamp}
     return found
 
 

@@ -24,6 +24,7 @@ import smart_open
 import urllib3
 from smart_open.compression import compression_wrapper
 
+from bimix.corpus.shards import PACKED, ending_of
 from bimix.digests import check_fetched
 from bimix.errors import InputError
 from bimix.names import named
@@ -33,7 +34,6 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdError
 
-COMPRESSED = r"\.(gz|xz|zst)$"
 READ_BYTES = 2**17  # unpacked at once: in the 8 kB of the standard library, the lock changes hands for each
 SILENCE_SECONDS = 60  # after which a web server that sends nothing is given up
 BATCH_ROWS = 1024  # rows of a parquet file that exist as Python objects at once
@@ -102,6 +102,43 @@ def too_long(longest: int) -> Rejected:
     )
 
 
+class Unpacked(io.RawIOBase):
+    """The content of an xz stream to its end; the standard library's reader takes a damaged later part
+    for the end, and drops it.
+    """
+
+    def __init__(self, packed: BinaryIO) -> None:
+        self.packed = packed
+        self.unpacker = lzma.LZMADecompressor()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        content = b""
+        while not content:
+            packed = b""
+            if self.unpacker.eof:
+                packed = self.unpacker.unused_data.lstrip(b"\0")  # zeros may stand between two parts
+                while not packed:
+                    more = self.packed.read(READ_BYTES)
+                    if not more:
+                        return 0
+                    packed = more.lstrip(b"\0")
+                self.unpacker = lzma.LZMADecompressor()
+            elif self.unpacker.needs_input:
+                packed = self.packed.read(READ_BYTES)
+                if not packed:
+                    raise EOFError("the packed file ends before its end marker")
+            content = self.unpacker.decompress(packed, len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self.packed.close()
+        super().close()
+
+
 def open_stream(path: str) -> BinaryIO:
     """A binary stream of a file's unpacked content; http, s3, gs and hf (the hub) addresses are
     streamed.
@@ -111,17 +148,20 @@ def open_stream(path: str) -> BinaryIO:
     """
     if os.path.exists(path) and not os.path.isfile(path):
         raise InputError(f"{path} is no file; check corpus.train and corpus.validation.")
-    if os.path.exists(path) and re.search(COMPRESSED, path) and not os.path.getsize(path):
+    if os.path.exists(path) and re.search(PACKED, path) and not os.path.getsize(path):
         raise InputError(f"{path} has 0 bytes, which no packed file has: fetch it again, or name others.")
     check_fetched(path)
     try:
+        packing = "disable" if path.endswith(".xz") else "infer_from_extension"
         if path.startswith("hf://"):
             from huggingface_hub import HfFileSystem  # slow to import, and few need it
 
-            stream = HfFileSystem().open(path, "rb")
-            return compression_wrapper(stream, "rb", "infer_from_extension", filename=path)
-        far = path.startswith(("http://", "https://"))
-        return smart_open.open(path, "rb", transport_params={"timeout": SILENCE_SECONDS} if far else None)
+            stream = compression_wrapper(HfFileSystem().open(path, "rb"), "rb", packing, filename=path)
+        else:
+            far = path.startswith(("http://", "https://"))
+            settings = {"timeout": SILENCE_SECONDS} if far else None
+            stream = smart_open.open(path, "rb", compression=packing, transport_params=settings)
+        return io.BufferedReader(Unpacked(stream)) if path.endswith(".xz") else stream
     except (OSError, ImportError, NotImplementedError) as error:
         raise InputError(f"{path} cannot be opened ({error}); check corpus.train and corpus.validation.") from error
 
@@ -146,19 +186,20 @@ def number_lines(stream: BinaryIO, name: str, longest: int) -> Records:
     A line of more than `longest` bytes, its end included, becomes a Rejected; no more of it than
     that is ever in memory. Errors: the stream breaks off; those of `number_records`.
     """
-    number = 0
+    number, begins = 0, True
     try:
         while line := stream.readline(longest + 1):
             number += 1
             line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-            if number == 1 and line.lstrip().startswith(b"["):
+            if begins and line.lstrip().startswith(b"["):
                 yield from number_records(line, stream, name, longest)
                 return
+            begins = begins and (not line or line.isspace())
             if len(line) > longest:
                 while line and not line.endswith(b"\n"):
                     line = stream.readline(longest)
                 yield number, too_long(longest)
-            elif not line.isspace():
+            elif line and not line.isspace():
                 yield number, line
     except BROKEN_STREAM as error:
         raise InputError(
@@ -176,7 +217,7 @@ def number_records(begun: bytes, stream: BinaryIO, name: str, longest: int) -> R
         while not (text := text.lstrip(" \t\r\n,")).startswith("]"):
             try:
                 record, end = decode(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 more = stream.read(max(READ_BYTES, len(text)))  # as much again, so that few tries read a long record
                 if not more or len(text) > longest + READ_BYTES:
                     why = f"record {number + 1} of its array of JSON breaks off, is too long or no JSON ({error})"
@@ -281,8 +322,7 @@ def read_records(path: str, formats: Mapping[str, str], fields: list[str], longe
     `formats` maps a file's ending to its format; `fields` are the dotted names of the fields to
     read, the text's first. A record of more than `longest` bytes becomes a Rejected, but in parquet.
     """
-    name = re.sub(COMPRESSED, "", re.sub(r"\?.*", "", path) if "://" in path else path)
-    fitting = [ending for ending in formats if name.endswith(ending)]
-    if not fitting:
+    ending = ending_of(path, formats)
+    if ending is None:
         raise InputError(f"{path} has none of the endings {', '.join(formats)}; say in corpus.formats what it holds.")
-    return FORMATS[formats[max(fitting, key=len)]](path, fields, longest)
+    return FORMATS[formats[ending]](path, fields, longest)

@@ -6,13 +6,13 @@ While one batch is encoded, the next is read and the previous one is written and
 """
 
 import hashlib
-import itertools
 import json
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ ROWS_KEY = 2  # names the permutation of a file's rows; not that of a run's rows
 WRITTEN_TOGETHER = 2**24  # bytes of permuted rows
 MOST_WAITING = 2**25  # tokens held back until they are counted, of all domains together: 64 or 128 MB
 MOST_PAIRS = 2**23  # distinct pairs in memory, of all domains together; some 50 bytes each while they are merged
+WAITING_BATCHES = 2  # read and not yet written, so that reading, encoding and writing go on together
 PROGRESS_SECONDS = 10
 
 
@@ -108,31 +109,24 @@ def fill(streams: "Streams", pieces: Iterable[Piece], encoder: Encoder) -> None:
     neither encoding nor sorting holds the GIL. Their errors are raised here.
     """
     started = shown = time.monotonic()
-    encoding = writing = None
+    writing: deque[Future] = deque()
     with ThreadPoolExecutor(max_workers=1) as encodes, ThreadPoolExecutor(max_workers=1) as writes:
-        for batch in itertools.chain(batched(pieces), [None]):  # None: only what was begun is left
-            begun = batch and (batch, encodes.submit(encode_pieces, batch, encoder))
-            if encoding:
-                streams.add(encoding[0], encoding[1].result())
-                if writing:
-                    writing.result()
-                writing = writes.submit(streams.write, streams.take())
-                if time.monotonic() - shown >= PROGRESS_SECONDS:
-                    shown = time.monotonic()
-                    rate = streams.tokens / (shown - started)
-                    print(f"{streams.tokens:,} tokens, {rate:,.0f} tokens/s", file=sys.stderr, flush=True)
-            encoding = begun
-        if writing:
-            writing.result()
+        for batch in batched(pieces):
+            writing.append(writes.submit(streams.write, batch, encodes.submit(encode_pieces, batch, encoder)))
+            if len(writing) > WAITING_BATCHES:
+                writing.popleft().result()
+            if time.monotonic() - shown >= PROGRESS_SECONDS:
+                shown = time.monotonic()
+                rate = streams.tokens / (shown - started)
+                print(f"{streams.tokens:,} tokens, {rate:,.0f} tokens/s", file=sys.stderr, flush=True)
+        for written in writing:
+            written.result()
 
 
 def encode_pieces(pieces: Iterable[Piece], encoder: Encoder) -> list[np.ndarray]:
     """Ids of each piece; those of files of tokens as they are."""
     encoded = iter(encoder.encode([piece.text for piece in pieces if isinstance(piece.text, str)]))
     return [next(encoded) if isinstance(piece.text, str) else piece.text for piece in pieces]
-
-
-Taken = list[tuple["Stream", list[np.ndarray], list[bytes]]]
 
 
 class Streams(ExitStack):
@@ -150,33 +144,22 @@ class Streams(ExitStack):
         self.end = np.array([end], dtype=np.uint32)
         self.settings = settings
         self.streams: dict[tuple[str, str], Stream] = {}
+        self.tokens = 0
 
-    @property
-    def tokens(self) -> int:
-        """Tokens taken so far."""
-        return sum(stream.tokens for stream in self.streams.values())
-
-    def add(self, pieces: list[Piece], encoded: list[np.ndarray]) -> None:
-        """Add pieces with their ids; a stream opens with its first piece."""
-        for piece, ids in zip(pieces, encoded, strict=True):
-            place = piece.split, piece.domain
-            if place not in self.streams:
-                stream = Stream(self.folders[piece.split] / piece.domain, *self.settings)
-                self.streams[place] = self.enter_context(stream)
-            self.streams[place].add(piece, [ids, self.end], self.decode)
-
-    def take(self) -> Taken:
-        """Each stream with the ids and texts added since the last call, for `write`."""
-        return [(stream, *stream.take()) for stream in self.streams.values()]
-
-    @staticmethod
-    def write(taken: Taken) -> None:
-        """Write and count taken ids and texts. If too many rows are buffered, count the largest
-        buffer; if the counts have grown too large, merge the largest table or write it to a file.
+    def write(self, pieces: list[Piece], encoding: Future) -> None:
+        """Write and count pieces with their ids; a stream opens with its first piece. If too many rows
+        are buffered, count the largest buffer; if the counts have grown too large, merge the largest
+        table or write it to a file.
         """
-        streams = [stream for stream, _, _ in taken]
-        for stream, ids, texts in taken:
-            stream.write(ids, texts)
+        documents: dict[tuple[str, str], list[tuple[Piece, np.ndarray]]] = {}
+        for piece, ids in zip(pieces, encoding.result(), strict=True):
+            documents.setdefault((piece.split, piece.domain), []).append((piece, ids))
+        for (split, domain), added in documents.items():
+            if (split, domain) not in self.streams:
+                stream = Stream(self.folders[split] / domain, *self.settings)
+                self.streams[split, domain] = self.enter_context(stream)
+            self.tokens += self.streams[split, domain].write(added, self.end, self.decode)
+        streams = list(self.streams.values())
         while sum(stream.counter.waiting for stream in streams) > MOST_WAITING:
             max((stream.counter for stream in streams), key=lambda counter: counter.waiting).count()
         while sum(stream.counter.distinct for stream in streams) > MOST_PAIRS:
@@ -209,8 +192,6 @@ class Stream:
         self.counter = NgramCounter()
         self.smallest = Smallest(sample)
         self.digest = ""
-        self.ids: list[np.ndarray] = []
-        self.texts: list[bytes] = []
         self.aside: list[Path] = []
         self.documents = self.records = self.ends = self.tokens = self.rows = self.sample_bytes = 0
 
@@ -223,37 +204,31 @@ class Stream:
         self.unordered.close()
         self.sample.close()
 
-    def add(self, piece: Piece, ids: list[np.ndarray], decode: Callable[[np.ndarray], str]) -> None:
-        """Add a piece and its ids, the end of text included; `decode` gives the text of ids."""
-        self.documents += 1
-        self.records += piece.records
-        self.ends += piece.ends
-        self.ids += ids
-        if self.smallest.wants(piece.key):
-            text = (piece.text if isinstance(piece.text, str) else decode(piece.text)).encode("utf-8")
-            self.smallest.offer(piece.key, (self.sample_bytes, len(text)))
-            self.sample_bytes += len(text)
-            self.texts.append(text)
-
-    def take(self) -> tuple[list[np.ndarray], list[bytes]]:
-        """Ids, and texts for the sample, added since the last call."""
-        taken = self.ids, self.texts
-        self.ids, self.texts = [], []
-        self.tokens += sum(map(len, taken[0]))
-        return taken
-
-    def write(self, ids: list[np.ndarray], texts: list[bytes]) -> None:
-        """Cut ids into rows; write and count them; keep the texts for the sample."""
-        if not ids:
-            return
-        self.sample.writelines(texts)
-        stream = np.concatenate([self.left, *ids], dtype=self.left.dtype)
+    def write(
+        self, documents: list[tuple[Piece, np.ndarray]], end: np.ndarray, decode: Callable[[np.ndarray], str]
+    ) -> int:
+        """Write and count pieces with their ids, `end` after each, and keep texts for the sample;
+        `decode` gives the text of ids. Return the number of tokens.
+        """
+        added = [self.left]
+        for piece, ids in documents:
+            added += [ids, end]
+            self.documents += 1
+            self.records += piece.records
+            self.ends += piece.ends
+            if self.smallest.wants(piece.key):
+                text = (piece.text if isinstance(piece.text, str) else decode(piece.text)).encode("utf-8")
+                self.smallest.offer(piece.key, (self.sample_bytes, len(text)))
+                self.sample_bytes += self.sample.write(text)
+        stream = np.concatenate(added, dtype=self.left.dtype)
+        tokens = len(stream) - len(self.left)
         whole = len(stream) // self.length * self.length
-        self.left = stream[whole:].copy()
-        rows = stream[:whole].reshape(-1, self.length)
+        rows, self.left = stream[:whole].reshape(-1, self.length), stream[whole:].copy()
+        self.tokens += tokens
         self.rows += len(rows)
         self.unordered.write(rows)
         self.counter.add(rows)
+        return tokens
 
     def put_aside(self) -> None:
         """Write the pairs counted so far to a separate file and delete them from memory."""

@@ -28,7 +28,7 @@ from bimix.corpus.files import (
     raw_files,
     unknown_endings,
 )
-from bimix.corpus.shards import Shard, group_files, longest_of, read_shards, write_shards
+from bimix.corpus.shards import Shard, group_files, longest_of, parts_of, read_shards, write_shards
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
@@ -152,7 +152,7 @@ def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard
             for name, paths in group_files(raw_files(patterns, target, key, without_text), target):
                 name = ".".join([*prefix, *filter(None, [domain]), name])
                 if name in planned:
-                    raise InputError(f"{key}: {paths[-1]!r} and {planned[name].files[-1]!r} share a name.")
+                    raise InputError(f"{key}: {paths[-1]!r} and {planned[name].files[-1]!r} share a name: rename one.")
                 planned[name] = Shard(name, "hash" if by_hash and split == "train" else split, domain, paths)
     paths = [] if without_text else [path for shard in planned.values() for path in shard.files]
     if fault := unknown_endings(dataset.block["corpus"]["formats"], paths):
@@ -220,7 +220,8 @@ def versions_of(dataset: Dataset, looks: bool, writes: bool) -> Versions:
 
 def update_versions(dataset: Dataset, shard: Shard, known: dict, notices: list[str]) -> bool:
     """Update the `known` versions and stamps of a shard's files; return whether anything was new."""
-    local = [path for path in shard.files if not is_made(dataset, path)]
+    formats = dataset.block["corpus"]["formats"]
+    local = [part for path in shard.files if not is_made(dataset, path) for part in parts_of(path, formats)]
     report = read_json(Path(dataset.folder, "shards/train", shard.name, "report.json"), {}) if local else {}
     new = False
     for path in local:

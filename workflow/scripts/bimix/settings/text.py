@@ -2,19 +2,18 @@
 
 import os
 import stat
-from pathlib import Path
 
 from bimix.blocks import Faults, value_at
 from bimix.corpus.files import (
     corpus_patterns,
-    has_wildcards,
+    expand,
     held_by_hash,
-    local_paths,
     missing_files,
     missing_sentence,
     named_files,
     unknown_endings,
 )
+from bimix.errors import InputError
 from bimix.laws.table import LAWS, OPTIMUM
 from bimix.mixtures.names import published_table
 from bimix.model.shape import UNKNOWN_VOCABULARY
@@ -115,32 +114,23 @@ def check_files(scope: Scope) -> Faults:
         yield next(iter(missing.values())) if len(missing) == 1 else (), missing_sentence(missing)
     texts = []
     for key, pattern in patterns:
-        if pattern in missing:
-            continue
         of_corpus = key[0] == "corpus"
-        for path in _listed(pattern) if of_corpus else [pattern]:
+        if pattern in missing or ("://" in pattern and key[0] in ("corpus", "downstream")):
+            continue
+        try:
+            paths = [path for path, _ in expand(pattern, 0)[1]] if of_corpus else [pattern]
+        except InputError as error:
+            yield key, str(error)
+            continue
+        if pattern.startswith("@"):  # what a list names may be far away, or yet be made
+            paths = [path for path in paths if "://" not in path and os.path.exists(path)]
+        for path in paths:
             if fault := file_fault(path):
                 yield key, fault
             elif of_corpus:
                 texts.append(path)
     if texts and (fault := unknown_endings(scope.block["corpus"]["formats"], texts)):
         yield "corpus/formats", fault
-
-
-def _listed(pattern: str) -> list[str]:
-    """The local files of a path, folder, glob or list of a corpus; what a list names may yet be made."""
-    if "://" in pattern:
-        return []
-    if has_wildcards(pattern) or os.path.isdir(pattern):
-        return list(local_paths(pattern))
-    if not pattern.startswith("@"):
-        return [pattern]
-    if file_fault(pattern[1:]):
-        return [pattern[1:]]
-    # faults of its lines are reported where they are read
-    lines = Path(pattern[1:]).read_text(encoding="utf-8", errors="replace").split("\n")
-    paths = [line.partition("\t")[0] for line in lines]
-    return [path for path in paths if path and "://" not in path and os.path.exists(path)]
 
 
 def check_epochs(scope: Scope) -> Faults:
