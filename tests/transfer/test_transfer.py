@@ -13,7 +13,6 @@ from bimix.laws import transfer
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.intervals import resampled
 from bimix.transfer import factor, mixing
-from bimix.transfer.curve import fit_curves
 
 
 def test_jacobian_equals_differences():
@@ -103,25 +102,6 @@ def test_a_run_that_a_resample_has_not_drawn_does_not_bend_the_curve():
     assert np.allclose(one, other, rtol=1e-3)
     drawn = laws.predict(fitted | {"coefficients": next(transfer.refit([(bent, None)], fitted))}, new, steps)
     assert np.abs(drawn / one - 1).max() > 0.02
-
-
-def test_curves_of_all_domains_at_once_are_those_of_one_by_one():
-    """SciPy's fit, one domain at a time, with gaps and runs that count twice."""
-    observed = observe(with_transfer(2, 4), mixtures(2, 5, 4), STEPS, 0.003, 2)
-    losses = observed.losses / np.exp(transfer.run_levels(observed))[:, None]
-    losses[1, 3:9, 2] = np.nan
-    losses[:, 7, 0] = np.nan
-    weights = np.array([1.0, 2, 0, 1, 3])
-    for starts in (None, tuple(np.tile([[30.0], [0.4], [0.5]], 4))):
-        curves = np.array(fit_curves(STEPS, losses, weights, starts)).T
-        for i, curve in enumerate(curves):
-            logs, root = np.log(losses[:, :, i]), np.sqrt(weights)[:, None]
-
-            def residuals(z, logs=logs, root=root):
-                return np.nan_to_num(root * (np.logaddexp(z[0] - z[1] * np.log(STEPS), z[2]) - logs)).ravel()
-
-            p, beta, q = least_squares(residuals, [3, 0.4, 0.5], x_scale="jac", ftol=1e-13, xtol=1e-13, gtol=1e-13).x
-            assert np.allclose(curve, [np.exp(p), beta, np.exp(q)], rtol=1e-5)
 
 
 def test_trust_region_reflective_ends_at_the_same_minimum():
