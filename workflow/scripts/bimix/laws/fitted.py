@@ -78,7 +78,7 @@ def fit(law: str, observed: Observations, weights: np.ndarray | None = None) -> 
         "coefficients": coefficients,
         "coefficients_fitted": entry.code.count(coefficients),
     }
-    remark = [f"bimix is fitted without runs that have proportion 0 of a domain: {few(out)}."] if out else []
+    remark = [f"{law} is fitted without runs that have proportion 0 of a domain: {few(out)}."] if out else []
     return fitted | {"warnings": [*_warnings(fitted), *_rising(fitted, observed), *remark]}
 
 
@@ -88,12 +88,14 @@ def defined(law: str, observed: Observations) -> Observations:
 
 
 def defined_rows(law: str, observed: Observations) -> np.ndarray:
-    """The rows of the runs at which a law is defined: bimix has no loss at proportion 0 of a domain
-    that it is of. All, where too few would be left or a domain is in no run.
+    """The rows of the runs at which a law is defined: some have no loss of a domain at proportion 0 of
+    it. All, where too few would be left or a domain is in no run.
     """
+    if LAWS[law].measured_only:
+        return np.arange(len(observed.mixtures))
     own = [observed.domains.index(name) for name in observed.loss_domains if name in observed.domains]
     rows = np.flatnonzero((observed.proportions[:, own] > 0).all(axis=1))
-    return rows if law == "bimix" and len(rows) >= FEW_MIXTURES else np.arange(len(observed.mixtures))
+    return rows if len(rows) >= FEW_MIXTURES else np.arange(len(observed.mixtures))
 
 
 def predict(fitted: dict, proportions: np.ndarray, steps: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ class Law:
     reads_pools: bool = False
     # Whether its fit uses the prior from text (observations/prior.py).
     reads_prior: bool = False
-    # Whether it can predict losses of domains that no run trains on.
+    # Whether it has a loss of a domain that a run does not train on, as one that is only measured.
     measured_only: bool = True
     # The factor of KL(r || token shares), which its optimum adds to the mean prediction.
     trust: float = 0.0
