@@ -183,6 +183,24 @@ def test_each_of_the_models_is_trained_on_the_group(sized: Dataset, tmp_path, mo
     assert rows == {("proxy", 3), ("small", 6), ("large", 3)}  # none on the group held out
 
 
+def test_of_the_larger_model_a_law_reads_the_runs_of_compare_that_are_in_its_group(sized: Dataset) -> None:
+    assert inputs.larger_runs(sized) == ["proxy", "small", "large"]
+    sized.block["optimum"] |= {"models": ["proxy", "large"], "model": "proxy+large"}
+    sized.block["search"] = {"start": ["se", "ce"], "of": 1, "rounds": 2}
+    sized.block["groups"] |= {"search_0": ["se", "ce"], "search_1": ["se", "ce", "round1"]}
+    for group in ("some", "search_0", "search_1"):  # its optimum is compared, and in no group
+        assert [run.name for run in sized.runs(group, "large")] == ["se", "ce"]
+    assert [run.name for run in sized.runs("compare", "large")] == ["se", "ce", "transfer"]
+    found = [(run.model, run.name) for run in budget.searched_with(sized, "transfer")]
+    assert sorted(found) == [("large", "ce"), ("large", "se"), *(("proxy", name) for name in ("ce", "je", "se"))]
+    assert sized.searched_runs("best")[0] == "proxy"
+    assert inputs.larger_runs(sized) == [] and not inputs.large_runs(sized)
+    sized.block["optimum"] = {"model": "proxy"}
+    assert inputs.larger_runs(sized) == ["proxy", "large"]
+    sized.block["simulate_epochs"] = True  # each model has pools of its own
+    assert inputs.larger_runs(sized) == []
+
+
 def test_what_needs_one_size_is_left_out(sized: Dataset) -> None:
     made = targets(sized)
     law = "results/own/laws/proxy+small/transfer/some"

@@ -140,6 +140,14 @@ def test_an_optimum_that_was_not_trained_is_promised_with_its_shrunk_gain(monkey
     # where a larger model was trained it has been measured
     facts, _ = said_of(proxies, [PROMISE], proxies, model="target", verdict=verdict)
     assert "harm" not in [step["do"] for step in facts["next"]]
+    # the law reads it by a key; where the rule was not run, with one more run
+    sizes = ["proxy", "target"]
+    facts, said = said_of(proxies, [PROMISE], proxies, sizes=sizes)
+    assert [facts["next"][0][key] for key in ("do", "mixtures", "runs", "sizes")] == ["key", [], 0, sizes]
+    assert "optimum: {models: [proxy, target]}" in said["Next"]
+    facts, said = said_of(runs(baseline=[4.0], transfer=[3.9]), [PROMISE], proxies, sizes=sizes)
+    assert [facts["next"][0][key] for key in ("do", "mixtures", "runs")] == ["measure", ["uniform"], 1]
+    assert "`uniform`" in said["Next"] and "[proxy, target]" in said["Next"]
 
 
 def test_a_difference_has_one_interval_that_of_the_verdict() -> None:

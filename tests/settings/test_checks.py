@@ -215,6 +215,25 @@ def test_models_of_several_sizes_are_ordered_by_size_and_what_their_law_leaves_o
     assert demo(done.config)["compare"]["mixtures"] == ["baseline", "uniform", "ce", "transfer"]
 
 
+def test_a_law_reads_two_runs_of_the_larger_model_and_searches_on_the_proxy_go_on() -> None:
+    config = whole(lambda config: None)
+    block = demo(config)
+    for key in ("groups", "held_out", "search"):
+        block.pop(key, None)
+    block["optimum"] = {"models": ["proxy", "target"]}
+    block["compare"] = {"mixtures": ["baseline", "uniform", "transfer"]}
+    config["laws"]["optimise"] = ["transfer"]
+    done = ready(config, ["demo"])
+    assert done.remarks == []
+    optimum = demo(done.config)["optimum"]
+    assert [optimum[key] for key in ("model", "for", "group")] == ["proxy+target", "target", "search"]
+    assert demo(done.config)["search"]["start"]
+    block["compare"]["mixtures"] = ["baseline", "transfer"]
+    assert keys(ready(config).remarks) == ["datasets/demo/optimum/models"]
+    block["compare"]["mixtures"] = ["temperature", "transfer"]
+    assert keys(said(config)) == ["datasets/demo/optimum/models"]
+
+
 def test_the_commands_of_the_page_are_sound() -> None:
     page = (ROOT / "docs/trainers.md").read_text()
     blocks = re.findall(r"```yaml\n(models:.*?)```", page, flags=re.DOTALL)

@@ -37,6 +37,7 @@ rule summarize_results:
     params:
         fitted_model=setting("optimum/model"),
         asked_model=planned(inputs.asked_model),
+        sizes=planned(inputs.larger_runs),
         compared_model=setting("compare/model"),
         step=setting("optimum/step"),
         weights=bound("weights"),
@@ -55,6 +56,7 @@ rule summarize_results:
             --dataset {wildcards.dataset:q} \
             --fitted-model {params.fitted_model:q} \
             --asked-model {params.asked_model:q} \
+            --sizes {params.sizes:q} \
             --compared-model {params.compared_model:q} \
             --step {params.step:q} \
             --weights {params.weights:q} \

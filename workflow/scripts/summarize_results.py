@@ -47,6 +47,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--dataset", required=True, help="its name, for the title")
     parser.add_argument("--fitted-model", required=True, help="name of the model the laws were fitted on")
     parser.add_argument("--asked-model", default="none", help="the model of laws over sizes; none: the fitted")
+    parser.add_argument("--sizes", nargs="*", default=[], help="models of a law that reads the runs compared, too")
     parser.add_argument("--compared-model", required=True, help="name of the model the comparison was trained on")
     parser.add_argument("--step", type=int, required=True, help="the step that the mixtures were optimised for")
     add_criterion(parser)
@@ -172,6 +173,7 @@ def read(options: argparse.Namespace, asked: argparse.Namespace) -> Results:
         index=read_table(asked.tokens) if options.validation else None,
         pools=tokens,
         run_tokens=run_tokens,
+        sizes=options.sizes,
         **made,
     )
     return Results(found, asked, spans, ran, tuple(hand), renamed)

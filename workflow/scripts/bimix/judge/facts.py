@@ -15,8 +15,8 @@ from bimix.judge.comparison import HELD, Comparison, column_levels, percent, sai
 from bimix.judge.noise import seeds_to_add
 from bimix.judge.verdict import OBSERVED, Promise, Verdict
 from bimix.laws.fitted import predict_defined
-from bimix.laws.table import LAWS
-from bimix.mixtures.names import FOUND, wanted_rule
+from bimix.laws.table import LAWS, is_optimum
+from bimix.mixtures.names import FOUND, is_of_search, wanted_rule
 from bimix.optimum.objective import average
 from bimix.optimum.optimum import Sought
 from bimix.optimum.report import by_harm, epochs_of
@@ -59,7 +59,8 @@ class Evidence:
     `proxies`: runs of the model fitted; `shares` of all mixtures; `roles`: mixtures that are token or
     equal shares; `searched`: mixtures of searches; `index` of the training text; `trained`: how many
     mixtures were; `pools` and `run_tokens` of the run that epochs are counted for, which makes `steps` and
-    whose cost `device` tells; `extrapolation` and `generalization`: Tables 2 and 3; `refused`: laws
+    whose cost `device` tells; `sizes`: models of a law that reads the runs
+    of `target`, too; `extrapolation` and `generalization`: Tables 2 and 3; `refused`: laws
     that were not fitted, and why.
     """
 
@@ -82,6 +83,7 @@ class Evidence:
     device: Device | None = None
     extrapolation: pl.DataFrame | None = None
     generalization: pl.DataFrame | None = None
+    sizes: Sequence[str] = ()
     refused: Sequence[tuple[str, str]] = ()
 
     @property
@@ -322,8 +324,10 @@ def changes(of: Evidence) -> dict | None:
 
 def next_runs(of: Evidence, harm: Mapping) -> list[dict]:
     """What to run next, the most useful first: {do, model, mixtures, runs, steps, flops, hours}, `do` one of
-    harm (by text that is read again at a larger model: the best rule by hand), seeds (of a tie, listed in
-    `seeds`), train (what was only predicted), equal (shares that nobody ran) and larger (a model).
+    key (with which a law knows from the runs of `target` what they lose by text that is read again, as
+    `sizes` lists), measure (these runs, where they lack), harm (the same at a model that was not run: the
+    best rule by hand), seeds (of a tie, listed in `seeds`), train (what was only predicted), equal (shares
+    that nobody ran) and larger (a model).
 
     `harm`: the optima by c of a larger model, where no run measures it. `model`: where the config asks for
     it, None for runs that are made elsewhere. `steps` of a run, FLOPs and hours of one device for all `runs`;
@@ -339,9 +343,15 @@ def next_runs(of: Evidence, harm: Mapping) -> list[dict]:
         )
 
     trained = target.mixtures if target is not None else ()
-    if harm and (verdict.promise is None or verdict.promise.model == of.model):  # else that model ran
-        ranked = of.shown.ranked() if of.shown is not None else ()
-        rules = [name for name in (*ranked, *of.shares) if wanted_rule(name)]
+    ranked = of.shown.ranked() if of.shown is not None else ()
+    rules = [name for name in (*ranked, *of.shares) if wanted_rule(name)]
+    if harm and of.sizes and target is not None:
+        # the reference and a mixture that no law finds, since no law reads its own optimum
+        plain = (name for name in (*rules, *ranked, "uniform") if not is_optimum(name) and not is_of_search(name))
+        needed = [of.reference, next(name for name in plain if name != of.reference)]
+        needed = [name for name in needed if name not in trained]
+        add("measure" if needed else "key", needed, len(needed), sizes=list(of.sizes))
+    elif harm and (verdict.promise is None or verdict.promise.model == of.model):  # else that model ran
         add("harm", [(*rules, verdict.best)[0]])
     close = verdict.outcome in ("ties", "lower") and judged is not None and verdict.rival in judged.mixtures
     if close and (verdict.seeds is not None or judged.noise is None):  # else more than are worth it

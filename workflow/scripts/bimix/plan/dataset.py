@@ -84,11 +84,17 @@ class Dataset(MixtureNames):
         return f"{self.folder}/runs/{run.model}/{run.name}/losses.parquet"
 
     def runs(self, group: str, model: str) -> list[Run]:
-        """Runs of a group: each mixture with the recipe's seed, then `seeds` (mixture@seed)."""
+        """Runs of a group: each mixture with the recipe's seed, then `seeds` (mixture@seed). Of a model
+        under `compare` that a law over sizes reads, those mixtures alone that `compare` names: an
+        optimum is in no group that its law is fitted to, so no law reads its own.
+        """
+        names = self.groups[group]
+        if model == self.large and model in self.block["optimum"].get("models", ()) and group != "swarm":
+            names = [name for name in names if name in self.compared]
         usual = self.block["training"][model]["seed"]
         more = [seed for seed in self.block.get("seeds", {}).get(model, []) if seed != usual]
         ends = {"": usual} | {f"@{seed}": seed for seed in more}
-        return [Run(model, name + end, name, seed) for name in self.groups[group] for end, seed in ends.items()]
+        return [Run(model, name + end, name, seed) for name in names for end, seed in ends.items()]
 
     def recipe(self, model: str, run: str) -> dict:
         """Training settings of a run: the model's or the swarm's, with the run's seed."""
@@ -215,7 +221,8 @@ class Dataset(MixtureNames):
         if fault := self.unjudged(best):
             raise self.fault("", fault)
         if best == "best":
-            model = self.proxies[-1]  # the largest says most of a larger one
+            # the largest says most of a larger one, and of that under `compare` not all are trained
+            model = [name for name in self.proxies if name != self.large or "models" not in optimum][-1]
             step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
             return model, optimum["group"], step
         if swarm is None:

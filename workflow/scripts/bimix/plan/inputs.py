@@ -141,6 +141,14 @@ def asked_model(dataset: Dataset) -> str:
     return optimum["for"] if "models" in optimum else "none"
 
 
+def larger_runs(dataset: Dataset) -> list[str]:
+    """The models for `optimum/models` with which a law reads the runs of `compare`, too; none where it
+    does, where that model is no other, and where small runs have smaller pools.
+    """
+    larger = dataset.observed or dataset.large in dataset.proxies or dataset.block.get("simulate_epochs")
+    return [] if larger else [*dataset.proxies, dataset.large]
+
+
 def large_runs(dataset: Dataset) -> bool:
     """Whether the target model of a law over sizes is compared and is none of the fitted ones."""
     if "models" not in dataset.block["optimum"] or dataset.block["optimum"]["for"] != dataset.large:

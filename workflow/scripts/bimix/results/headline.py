@@ -44,6 +44,13 @@ NEXT = {  # the second text where runs are made elsewhere
         "1 run of {first} at a larger model, next to one of the reference, would show how often that may read text:"
         " add their losses, with a column `parameters`.",
     ),
+    "key": (
+        "Set `optimum: {{models: [{sizes}]}}` in the config: the runs of {model} then say how often that may read text.",
+    ),
+    "measure": (
+        "{runs} of {pair} at {model} would show how often that may read text: add `{name}` to `compare`, and set"
+        " `optimum: {{models: [{sizes}]}}`.",
+    ),
     "larger": (
         "`compare` a larger model on it, or give a larger run's data loader these proportions.",
         "Train a larger model on it, or give a larger run's data loader these proportions.",
@@ -274,7 +281,8 @@ def next_line(facts: Mapping, step: Mapping) -> str:
         runs=cost(step),
         pair=" and ".join(names),
         first=names[0] if names else "",
-        name=step["mixtures"][0] if names else "",
+        name="`, `".join(step["mixtures"]),
+        sizes=", ".join(step.get("sizes", ())),
         model=model,
         seeds=step.get("seeds"),
     )

@@ -131,7 +131,7 @@ def _fill_alike(config: dict, block: dict) -> None:
         block.setdefault("domains", list(by_domain))
     block.setdefault("tokenizer", {"train": {}}).setdefault("end_of_text", "<|endoftext|>")
     optimum = block.setdefault("optimum", {})
-    if "groups" not in block and not {"group", "models"} & optimum.keys():
+    if "groups" not in block and "group" not in optimum and _trains_one(block, optimum):
         block.setdefault("search", {})
     groups = block.setdefault("groups", {FITTED: list(STARTED)})
     laws = [law for law in config["laws"]["optimise"] if LAWS[law].over_sizes or "models" not in optimum]
@@ -144,6 +144,12 @@ def _fill_alike(config: dict, block: dict) -> None:
     vectors = block.get("vectors", {})
     if "vectors" in block or any("vne" in names for names in mixture_lists(block).values()):
         block["vectors"] = {"documents": SAMPLED} | ({} if "file" in vectors else {"train": FASTTEXT}) | vectors
+
+
+def _trains_one(block: dict, optimum: dict) -> bool:
+    """Whether a round of a search trains one model: that under `compare` is trained on what it names."""
+    large = block.get("compare", {}).get("model") or next(reversed(block.get("training", {})), None)
+    return len(set(optimum.get("models", ())) - {large}) < 2
 
 
 def _keys_of_text(block: dict) -> Iterator[str]:

@@ -19,6 +19,7 @@ from bimix.training.recipe import evaluations, first_updates
 
 SHARES = 1e-6  # by which shares of stages may miss 1
 ONE_RUN = "it has one mixture; a law needs the losses of two or more."
+LARGER_RUNS = 2  # of a larger model, from which a law knows its growth of effects and harm
 
 
 def trained_on(scope: Scope) -> dict[Key, list[str]]:
@@ -250,6 +251,13 @@ def check_sizes(scope: Scope) -> Faults:
         yield "optimum/group", "the swarm is trained with one model: name a group of `groups` instead."
     elif len(scope.groups[optimum["group"]]) < 2:
         yield "optimum/group", ONE_RUN
+    large = scope.block["compare"]["model"]
+    if large in optimum["models"]:
+        both = [name for name in scope.block["compare"]["mixtures"] if name in scope.groups[optimum["group"]]]
+        if len(both) < LARGER_RUNS:
+            sentence = f"of the runs of {large} the law reads {named(both) or 'none'}, as `compare` and the group"
+            sentence += f" {optimum['group']} both have no other: name two there, as the reference and a rule by hand."
+            yield "optimum/models", sentence, bool(both)
     if scope.block["held_out"]:
         yield "held_out", "a law over sizes is not scored on held-out groups; it predicts their losses only.", True
     if single := single_laws(scope):

@@ -327,7 +327,11 @@ class OptimumOfLosses(Optimum):
 
 class OptimumOfText(Optimum):
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
-    models: Several[str] = key("In place of `model`: sizes to fit `transfer` to.", "one model", "a list of models")
+    models: Several[str] = key(
+        "In place of `model`: sizes to fit `transfer` to; of that under `compare` what it runs of the group.",
+        "one model",
+        "a list of models",
+    )
     for_: Annotated[ModelName, Field(alias="for")] = key(
         "A larger model that the mixture is best for.", "with `models` that of `compare`, else `model` itself"
     )
@@ -473,7 +477,7 @@ class Dataset(AnyDataset):
     training: NoneEmpty[str, Training] = key("Recipes by model: the proxy first, the larger last.", "by the ladder")
     search: SearchOfText = key(
         "A search by rounds ([page](search.md)): mixtures `round1`, ..., and `found`.",
-        "that of `search`, where neither `groups` nor `optimum/group` or `models` is set; else none",
+        "that of `search`, where neither `groups` nor `optimum/group` is set and a round trains one model; else none",
     )
     swarm: Swarm = key("Small runs on mixtures drawn around the token shares (RegMix): the group `swarm`.", "none")
     seeds: dict[str, Unique[Natural]] = key(
