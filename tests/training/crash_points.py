@@ -25,7 +25,7 @@ import torch._dynamo  # an optimizer imports it: a second that no child should s
 from accelerate import Accelerator
 
 import pretrain_model
-from bimix.training import attempt, checkpoints
+from bimix.training import checkpoints
 
 EVENTS = {"open", "os.rename", "os.remove", "os.link", "os.mkdir", "os.chmod", "os.utime"}
 
@@ -88,7 +88,7 @@ class Points:
 
     def install(self) -> None:
         torch.save = self.tears(torch.save, 1)
-        attempt.save_file = self.tears(attempt.save_file, 1)
+        checkpoints.save_file = self.tears(checkpoints.save_file, 1)
         pl.DataFrame.write_parquet = self.tears(pl.DataFrame.write_parquet, 1)
         os.fsync = self.flushes(os.fsync)
         pathlib.Path.open = self.opens(pathlib.Path.open)

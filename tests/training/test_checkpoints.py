@@ -319,7 +319,8 @@ def test_it_is_taken_over_with_all_that_it_left_but_checkpoints(tmp_path) -> Non
     assert (own / "losses.parquet").samefile(first / "losses.parquet") and not (own / "step-8.pt").exists()
     assert checkpoints.kept_weights(own, 4).samefile(kept) and not (own / "damaged").exists()
     place = tmp_path / "runs/proxy/round2/losses.parquet"
-    assert artefacts.restore(own, {"losses.parquet": place}) == ([place], None)
+    assert artefacts.is_finished(own, ["losses.parquet"])
+    assert artefacts.deliver(own, {"losses.parquet": place}) == [place]
     assert json.loads((own / "run.json").read_text())["seconds"] == 3
     checkpoints.note(own, "restored", 8)
     assert len(checkpoints.attempts(own)) == 2 and len(checkpoints.attempts(first)) == 1

@@ -12,7 +12,6 @@ products.
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,10 +19,11 @@ from torch import Tensor
 
 from bimix.reweighting.trace import Trace, set_gradients, step_along_gradients, sum_over_processes
 from bimix.training.costs import mix_rows, vector_flops
+from bimix.training.loop import Plain
 from bimix.training.order import rows_of_domain
 from bimix.training.rows import Part, RowStore, set_aside
 from bimix.training.session import Session
-from bimix.training.update import Batch, Learner, to_device
+from bimix.training.update import Batch, to_device
 
 LEAST_NORM = 1e-6  # added to norms that are divided by, as in torch's clipping and the DoGE code
 MIX_SHARE = 0.05  # of each domain's rows, kept for the mix; the DoGE code takes the last 2e9 / 7 tokens of each
@@ -112,11 +112,9 @@ def extra_flops(session: Session, mix: Mix) -> int:
 
 
 @dataclass
-class Doge:
+class Doge(Plain):
     """Training of the proxy; `gradients` by `reserve`."""
 
-    backwards: ClassVar[bool] = False
-    learner: Learner
     gradients: Tensor
     mix: Mix
     trace: Trace = field(init=False)
@@ -192,5 +190,4 @@ class Doge:
         return self.trace.state_dict()
 
     def load_state_dict(self, state: dict) -> None:
-        if state:
-            self.trace.load_state_dict(state)
+        self.trace.load_state_dict(state)

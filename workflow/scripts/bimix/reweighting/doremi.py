@@ -18,7 +18,8 @@ from torch import Tensor
 from bimix.model.cross_entropy import sum_by_domain
 from bimix.model.transformer import Transformer
 from bimix.reweighting.trace import Trace, reduce_gradients, step_along_gradients
-from bimix.training.update import Batch, Learner, own_slice, to_device
+from bimix.training.loop import Plain, Run
+from bimix.training.update import Batch, to_device
 
 STEP_SIZE = 1.0  # eta, of the log weights for a nat of excess loss (the DoReMi code, as below)
 SMOOTHING = 1e-3  # c, the share of the uniform mixture in the weights
@@ -44,8 +45,15 @@ def row_weights(weights: Tensor, rows: Tensor) -> Tensor:
     return weights / (weights * rows).sum()
 
 
+def extra_flops(proxy: Run) -> int:
+    """FLOPs of a run beyond plain pretraining: a forward pass is a third of one forward and backward."""
+    session = proxy.session
+    tokens = proxy.method.forwards * session.train.row_length
+    return tokens * session.shape.flops_per_token(session.train.row_length) // 3
+
+
 @dataclass
-class Doremi:
+class Doremi(Plain):
     """Training of the proxy, compared with a frozen `reference`.
 
     The weights depend on all losses of an update. So the graphs of its micro-batches are kept; if
@@ -56,7 +64,6 @@ class Doremi:
     """
 
     backwards: ClassVar[bool] = True  # the reference has been trained on the beginning of each domain's order
-    learner: Learner
     reference: Transformer
     keep_graphs: bool | None = None
     forwards: int = 0
@@ -67,8 +74,7 @@ class Doremi:
 
     def own(self, chosen: np.ndarray) -> np.ndarray:
         """This process's rows as in plain pretraining, but sorted by domain."""
-        accelerator = self.learner.session.accelerator
-        mine = own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
+        mine = super().own(chosen)
         return mine.start + np.argsort(chosen[mine], kind="stable")
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
@@ -121,6 +127,5 @@ class Doremi:
         return self.trace.state_dict() | {"forwards": self.forwards}
 
     def load_state_dict(self, state: dict) -> None:
-        if state:
-            self.trace.load_state_dict(state)
-            self.forwards = state["forwards"]
+        self.trace.load_state_dict(state)
+        self.forwards = state["forwards"]

@@ -29,40 +29,37 @@ def finish(folder: Path, report: dict, names: list[str], kept: dict[str, str]) -
     write_json(folder / REPORT, report | {"files": files | kept})
 
 
-def restore(folder: Path, places: dict[str, Path]) -> tuple[list[Path], str | None] | None:
-    """Link a finished run's files to those of their `places` that lack them; return these places
-    and None, or None alone if the run in `folder` has not finished.
+def is_finished(folder: Path, names: list[str]) -> bool:
+    """Whether the run in `folder` has finished, with all files `names` as they were written.
 
-    A run with a damaged file counts as unfinished: its files are moved to damaged/, and an empty
-    list and a sentence are returned.
+    A run with a damaged file counts as unfinished: its files are moved to damaged/, with a sentence
+    on standard error.
     """
+    bad = REPORT
     try:
         files = json.loads(digests.check(folder / REPORT).read_text(encoding="utf-8"))["files"]
+        stored = [name for name in names if name != REPORT]
+        bad = next((name for name in stored if not is_stored(folder / name, files.get(name))), None)
     except FileNotFoundError:
-        return None
+        return False
     except (ValueError, KeyError, TypeError):  # an InputError of `check` is a ValueError
-        return [], set_aside(folder, [REPORT], REPORT)
-    stored = [name for name in places if name != REPORT]
-    bad = [
-        name
-        for name in stored
-        if not (folder / name).is_file() or name not in files or digest_file(folder / name) != files[name]
-    ]
-    if bad:
-        return [], set_aside(folder, [*stored, REPORT], bad[0])
-    return deliver(folder, places), None
-
-
-def set_aside(folder: Path, names: list[str], bad: str) -> str:
-    """Move a result with the damaged file `bad` to damaged/; return a sentence."""
+        pass
+    if bad is None:
+        return True
     (folder / "damaged").mkdir(exist_ok=True)
     for name in names:
         if (folder / name).exists():
             os.replace(folder / name, folder / "damaged" / name)
-    return (
+    print(
         f"{folder / bad} is missing or not as it was written; what the run had left was moved to {folder / 'damaged'}"
-        f" and is made again from its last checkpoint."
+        f" and is made again from its last checkpoint.",
+        file=sys.stderr,
     )
+    return False
+
+
+def is_stored(path: Path, digest: str | None) -> bool:
+    return path.is_file() and digest_file(path) == digest
 
 
 def deliver(folder: Path, places: dict[str, Path]) -> list[Path]:

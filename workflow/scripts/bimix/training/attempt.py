@@ -1,23 +1,19 @@
 """One attempt at a run: lock it, restore it if finished, else train, report and deliver it."""
 
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from bimix.errors import InputError
 from bimix.mixtures.mixture import Mixture
-from bimix.model.transformer import Transformer
-from bimix.outputs import replacing, write_table
+from bimix.outputs import write_table
 from bimix.training import artefacts, checkpoints, provenance
 from bimix.training.command import SCHEMA
-from bimix.training.loop import Finished
+from bimix.training.loop import Run
 from bimix.training.rows import SPREAD_KEY
 from bimix.training.session import Session, other_processes
 
@@ -29,8 +25,8 @@ def bring_to_end(
     folder: Path,
     fingerprint: dict,
     places: dict[str, Path],
-    training: Callable[[Path], Finished | None],
-    results: Callable[[Path, Finished], dict],
+    training: Callable[[Path], Run | None],
+    results: Callable[[Run], dict],
 ) -> int:
     """Exit status of an attempt at the run in `folder`: 0, its files are at `places`, or STOPPED on
     request.
@@ -49,15 +45,17 @@ def bring_to_end(
             project = "tensorboard" if "tensorboard" in map(str, session.accelerator.log_with) else "bimix"
             session.accelerator.init_trackers(project, init_kwargs={"wandb": name, "trackio": name})
             try:
-                finished = training(own)
+                run = training(own)
             except InputError:  # in all processes, as of a loss that is not finite
                 session.accelerator.end_training()
                 raise
-            if finished is None:
+            if run is None:
                 status = STOPPED
             elif session.accelerator.is_main_process:
-                report = results(own, finished)
-                finish(session, own, finished, report, [name for name in places if name != artefacts.REPORT])
+                report = results(run)
+                write_table(loss_table(run), own / "losses.parquet")
+                kept = {line["file"]: line["digest"] for line in checkpoints.attempts(own) if line["event"] == "kept"}
+                artefacts.finish(own, report, [name for name in places if name != artefacts.REPORT], kept)
                 artefacts.deliver(own, places)
     session.accelerator.end_training()  # without it NCCL warns, and may hang where all should go
     return status
@@ -92,17 +90,16 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
 
 
 def put_back(session: Session, folder: Path, places: dict[str, Path]) -> bool:
-    """Whether the run in `folder` had finished; if so, missing files are restored at `places`."""
+    """Whether the run in `folder` had finished; if so, missing files are put back at `places`."""
     ended = False
     if session.accelerator.is_main_process:
-        found = artefacts.restore(folder, places)
-        if found is not None:
-            changed, complaint = found
-            ended = complaint is None
+        ended = artefacts.is_finished(folder, list(places))
+        if ended:
+            changed = artefacts.deliver(folder, places)
             if changed:
                 checkpoints.note(folder, "restored", session.recipe.steps)
             done = f"{', '.join(path.name for path in changed)} put back" if changed else "nothing to do"
-            session.say(complaint or f"{folder} holds this run, which has come to its end: {done}.")
+            session.say(f"{folder} holds this run, which has come to its end: {done}.")
     return session.broadcast(ended)
 
 
@@ -126,13 +123,12 @@ def tokens_of(indices: dict[str, pl.DataFrame]) -> dict[str, str]:
     return found
 
 
-def describe(session: Session, finished: Finished, mixture: Mixture, folder: Path) -> dict:
+def describe(run: Run, mixture: Mixture) -> dict:
     """The content of run.json."""
-    accelerator, recipe, shape = session.accelerator, session.recipe, session.shape
-    attempts = checkpoints.attempts(folder)
-    tokens, processes = recipe.steps * session.step_tokens, accelerator.num_processes
+    session, recipe, shape = run.session, run.recipe, run.session.shape
+    tokens, processes = recipe.steps * session.step_tokens, run.accelerator.num_processes
     flops = tokens * shape.flops_per_token(session.train.row_length)
-    return costs(shape.parameters, tokens, flops, finished.seconds, processes, finished.gpu_seconds) | {
+    return costs(shape.parameters, tokens, flops, run.seconds, processes, run.gpu_seconds) | {
         "device": session.origin["device"],
         "seed": recipe.seed,
         "shape": shape.model_dump(),
@@ -140,7 +136,7 @@ def describe(session: Session, finished: Finished, mixture: Mixture, folder: Pat
         "mixture": mixture.document(),
         "data": tokens_of(session.indices),
         "tokenizer": session.tokenizer,
-        **provenance.of_run(session.origin, folder.name, attempts),
+        **provenance.of_run(session.origin, run.folder.name, checkpoints.attempts(run.folder)),
     }
 
 
@@ -157,30 +153,11 @@ def costs(parameters: float, tokens: int, flops: float, seconds: float, processe
     }
 
 
-def finish(session: Session, folder: Path, finished: Finished, report: dict, names: list[str]) -> None:
-    """Write the losses and then run.json, which marks the run in `folder` as finished, with the
-    digests of its files `names` and of the weights that it kept.
-    """
-    write_table(loss_table(session, finished.history), folder / "losses.parquet")
-    kept = (line for line in checkpoints.attempts(folder) if line["event"] == "kept")
-    artefacts.finish(folder, report, names, {line["file"]: line["digest"] for line in kept})
-
-
-def loss_table(session: Session, history: list) -> pl.DataFrame:
+def loss_table(run: Run) -> pl.DataFrame:
     """One row per evaluation and domain: step, tokens read, domain, loss in nats per token."""
     rows = [
-        (step, step * session.step_tokens, domain, loss)
-        for step, losses in history
-        for domain, loss in zip(session.evaluated, losses, strict=True)
+        (step, step * run.session.step_tokens, domain, loss)
+        for step, losses in run.state["history"]
+        for domain, loss in zip(run.session.evaluated, losses, strict=True)
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
-
-
-def write_weights(model: Transformer, path: Path) -> None:
-    """Write a model's weights as safetensors, its shape in the metadata."""
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-    try:
-        with replacing(path, vouched=False) as temporary:  # run.json has its digest
-            save_file(weights, temporary, metadata={"shape": json.dumps(model.shape.model_dump())})
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error

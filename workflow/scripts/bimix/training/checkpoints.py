@@ -24,9 +24,10 @@ from typing import TextIO
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
 from bimix.errors import NO_ROOM, InputError
-from bimix.model.transformer import Shape
+from bimix.model.transformer import Shape, Transformer
 from bimix.outputs import open_own, replacing, write_json
 from bimix.training.artefacts import link
 
@@ -334,6 +335,16 @@ def kept_weights(folder: Path, step: int) -> Path:
     which Snakemake does not know and so does not delete.
     """
     return folder / "weights" / f"step-{step:09d}.safetensors"
+
+
+def write_weights(model: Transformer, path: Path) -> None:
+    """Write a model's weights as safetensors, its shape in the metadata."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    try:
+        with replacing(path, vouched=False) as temporary:  # run.json has its digest
+            save_file(weights, temporary, metadata={"shape": json.dumps(model.shape.model_dump())})
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
 
 
 def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:

@@ -6,10 +6,10 @@ checkpoints with a lock.
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ import torch
 from accelerate.utils import gather_object
 from torch import Tensor
 
+from bimix.digests import digest_file
 from bimix.errors import InputError
 from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, provenance
@@ -31,80 +32,54 @@ SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
 
-class Method(Protocol):
-    """An update: its rows, its step, and its state for checkpoints."""
+@dataclass
+class Plain:
+    """Plain pretraining: every update lowers the mean loss of its rows. Other methods derive from it."""
 
-    backwards: bool  # whether each domain's order is read from its end
+    learner: Learner
+    backwards: ClassVar[bool] = False  # whether each domain's order is read from its end
 
     def own(self, chosen: np.ndarray) -> np.ndarray | slice:
         """This process's rows of a global batch, in order, from the domains `chosen` (rows,)."""
-
-    def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
-        """Make update `step`; return this process's share of the loss and the gradient norm."""
-
-    def state_dict(self) -> dict:
-        """Tensors, numbers, lists and dicts of them."""
-
-    def load_state_dict(self, state: dict) -> None: ...
-
-
-@dataclass
-class Plain:
-    """Plain pretraining: every update lowers the mean loss of its rows."""
-
-    learner: Learner
-    backwards: ClassVar[bool] = False
-
-    def own(self, chosen: np.ndarray) -> slice:
         accelerator = self.learner.session.accelerator
         return own_slice(len(chosen), accelerator.process_index, accelerator.num_processes)
 
     def update(self, batch: Batch, step: int) -> tuple[Tensor, Tensor]:
+        """Make update `step`; return this process's share of the loss and the gradient norm."""
         learner, session = self.learner, self.learner.session
         prepared = session.accelerator, learner.model, learner.optimizer
         return update(*prepared, batch.rows, session.recipe, step, learner.micro_batch)
 
     def state_dict(self) -> dict:
+        """What a checkpoint keeps of the method: tensors, numbers, lists and dicts of them."""
         return {}
 
     def load_state_dict(self, state: dict) -> None:
-        pass
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A finished run: its model, losses [[step, [loss of each domain]]], the seconds of all
-    attempts, those times their GPUs, and the state of its method.
-    """
-
-    model: Transformer
-    history: list
-    seconds: float
-    gpu_seconds: float
-    method: dict
+        """Go on from the `state` in a checkpoint."""
 
 
 def train(
     session: Session,
     folder: Path,
     schedule: Schedule,
-    method: Callable[[Learner], Method] = Plain,
-    evaluated: Callable[[int, Transformer], None] | None = None,
+    method: Callable[[Learner], Plain] = Plain,
+    keep: Collection[int] = (),
     wrapped: bool = True,
-) -> Finished | None:
+) -> "Run | None":
     """Train on a schedule of the domains' proportions, with checkpoints in `folder`, that of one
-    configuration (`attempt.holding`); None: stopped on request, with the state saved.
+    configuration (`attempt.holding`); the finished run, or None: stopped on request, with the state
+    saved.
 
-    `evaluated(step, model)` is called once after each evaluation, on the main process, before the
-    checkpoint of that step, so that a kill in between repeats it. `wrapped`: the model sums its
-    gradients over processes; otherwise the method does.
+    `keep`: evaluations whose weights stay. `wrapped`: the model sums its gradients over processes;
+    otherwise the method does.
     """
-    run = begin(session, folder, schedule.scaled(), method, wrapped)
+    schedule = schedule.scaled()
+    run = begin(session, folder, schedule, method, wrapped)
     run.note("begun", attention=session.attention, **session.origin)
     run.show("running")
-    for warning in provenance.mixed(checkpoints.attempts(folder)):
+    for warning in provenance.warnings(checkpoints.attempts(folder)):
         session.say(warning)
-    for batch in run.feed(schedule.scaled()):
+    for batch in run.feed(schedule):
         loss, norm = run.advance(batch)
         evaluates = session.recipe.evaluates(run.step)
         if not evaluates and run.step < run.next_look:
@@ -112,7 +87,7 @@ def train(
         stop = run.look()
         run.say(loss, norm)
         if evaluates:
-            run.evaluate(evaluated)
+            run.evaluate(keep)
         if evaluates or stop or run.due:
             run.save()
         if stop and run.step < session.recipe.steps:
@@ -122,12 +97,11 @@ def train(
             return None
     run.note("finished")
     run.show("finished")
-    spent = run.seconds, run.gpu_seconds
-    return Finished(run.learner.plain, run.state["history"], *spent, run.method.state_dict())
+    return run
 
 
 def begin(
-    session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Method], wrapped: bool
+    session: Session, folder: Path, schedule: Schedule, method: Callable[[Learner], Plain], wrapped: bool
 ) -> "Run":
     """The run in `folder`, resumed from its last checkpoint or new, with checked shards."""
     begun, recipe = time.monotonic(), session.recipe
@@ -152,7 +126,8 @@ def begin(
                 checkpoints.check_room(folder, STATE_BYTES * session.shape.parameters)
     learner = prepare(session, plain, state, wrapped)
     advance = method(learner)
-    advance.load_state_dict(state.pop("method", {}))
+    if "method" in state:
+        advance.load_state_dict(state.pop("method"))
     accelerator = session.accelerator
     session.say(
         f"{session.shape.parameters:,} parameters on {accelerator.num_processes} x {accelerator.device.type},"
@@ -190,7 +165,7 @@ class Run:
     attempt's start.
     """
 
-    def __init__(self, learner: Learner, method: Method, folder: Path, state: dict, begun: float) -> None:
+    def __init__(self, learner: Learner, method: Plain, folder: Path, state: dict, begun: float) -> None:
         self.learner, self.method = learner, method
         self.folder, self.state, self.begun = folder, state, begun
         self.session = learner.session
@@ -307,16 +282,21 @@ class Run:
             curves["tokens_per_second"] = tokens_per_second
             self.accelerator.log({f"training/{name}": value for name, value in curves.items()}, step=step)
 
-    def evaluate(self, evaluated: Callable[[int, Transformer], None] | None) -> None:
-        """Measure the losses of all domains, and call `evaluated` on the main process."""
+    def evaluate(self, keep: Collection[int]) -> None:
+        """Measure the losses of all domains; of the steps to `keep` write the weights, before the
+        checkpoint of that step, so that a kill in between repeats it.
+        """
         domains, plain, step = self.session.evaluated, self.learner.plain, self.step
         losses = evaluate(self.accelerator, plain, self.session.held, self.learner.micro_batch)
         self.state["history"].append([step, losses])
         by_domain = zip(domains, losses, strict=True)
         self.accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)
         self.session.say(f"step {step}: average validation loss {sum(losses) / len(losses):.4f}")
-        if evaluated is not None and self.accelerator.is_main_process:
-            evaluated(step, plain)
+        # the last weights are an output anyhow
+        if step in keep and step < self.recipe.steps and self.accelerator.is_main_process:
+            path = checkpoints.kept_weights(self.folder, step)
+            checkpoints.write_weights(plain, path)
+            self.note("kept", file=str(path.relative_to(self.folder)), digest=digest_file(path))
 
     def show(self, state: str, **more: float) -> None:
         """Write progress.json, on the main process: `state` is running, stopped or finished.

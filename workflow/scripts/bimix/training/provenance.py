@@ -4,6 +4,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -31,21 +32,13 @@ def code(packages: Iterable[str]) -> dict:
     Code that pip installed has a version instead, even inside another project's checkout.
     """
     commit = git("rev-parse", "HEAD") if git("ls-files", "--error-unmatch", __file__) is not None else None
-    packages = packages if commit else ("bimix", *packages)
     # untracked files may well be data
     changes = git("status", "--porcelain", "--untracked-files=no", "--", str(Path(__file__).parents[1]))
-    return {
-        "commit": commit,
-        "clean": None if commit is None or changes is None else not changes,
-        "versions": {"python": platform.python_version()} | dict(filter(all, map(installed, packages))),
-    }
-
-
-def installed(package: str) -> tuple[str, str | None]:
-    try:
-        return package, version(package)
-    except PackageNotFoundError:
-        return package, None
+    versions = {"python": platform.python_version()}
+    for package in packages if commit else ("bimix", *packages):
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return {"commit": commit, "clean": None if None in (commit, changes) else not changes, "versions": versions}
 
 
 def begun(lines: Iterable[dict]) -> list[dict]:
@@ -54,42 +47,26 @@ def begun(lines: Iterable[dict]) -> list[dict]:
     return [{name: line.get(name) for name in names} for line in lines if line["event"] == "begun"]
 
 
-def mixed(lines: Iterable[dict]) -> list[str]:
-    """A sentence for each difference between the attempts at a run."""
+def warnings(lines: Iterable[dict]) -> list[str]:
+    """Sentences on differences between a run's attempts, and on uncommitted code."""
     attempts, sentences = begun(lines), []
     for name in COMPARED:
-        values = (attempt[name] for attempt in attempts)
-        seen = list(dict.fromkeys(str(describe(value)) for value in values))
+        seen = dict.fromkeys(in_words(attempt[name]) for attempt in attempts)
         if len(seen) > 1:
             sentences.append(f"The attempts at this run differ in {name}: {'; then '.join(seen)}.")
+    changed = ", ".join(str(attempt["step"]) for attempt in attempts if attempt["clean"] is False)
+    if changed:
+        sentences.append(f"The code had changes that are in no commit in the attempts that began at step {changed}.")
     return sentences
 
 
-def warnings(lines: Iterable[dict]) -> list[str]:
-    """Sentences on differences between a run's attempts, and on uncommitted code."""
-    lines = list(lines)
-    changed = [str(attempt["step"]) for attempt in begun(lines) if attempt["clean"] is False]
-    if not changed:
-        return mixed(lines)
-    return [
-        *mixed(lines),
-        f"The code had changes that are in no commit in the attempts that began at step {', '.join(changed)}.",
-    ]
+def in_words(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {one}" for name, one in sorted(value.items()))
+    return "not known" if value is None else str(value)
 
 
 def of_run(origin: dict, state: str, lines: list[dict]) -> dict:
     """The provenance for the run.json of a run with the folder `state`."""
-    return {
-        "versions": origin["versions"],
-        "commit": origin["commit"],
-        "state": state,
-        "attempts": begun(lines),
-        "warnings": warnings(lines),
-    }
-
-
-def describe(value: object) -> object:
-    """The form of a value in a sentence."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {one}" for name, one in sorted(value.items()))
-    return "not known" if value is None else value
+    of_code = {name: origin[name] for name in ("versions", "commit")}
+    return of_code | {"state": state, "attempts": begun(lines), "warnings": warnings(lines)}

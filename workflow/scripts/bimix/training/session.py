@@ -84,6 +84,8 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--lock-seconds", type=float, required=True, help="wait so long for another attempt to stop")
     parser.add_argument("--log-with", choices=TRACKERS, default="tensorboard", help="what draws the curves")
     parser.add_argument("--state", type=Path, required=True, help="folder of the checkpoints")
+    parser.add_argument("--losses", type=Path, required=True, help="step, tokens, domain, loss; parquet")
+    parser.add_argument("--report", type=Path, required=True, help="run.json")
     return parser
 
 
