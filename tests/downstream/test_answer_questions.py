@@ -20,7 +20,7 @@ from refusals import refused
 from small_questions import END, ITEMS, LENGTH, SETS, TASKS
 
 from bimix.downstream.answers import find_weights, merge
-from bimix.training.exported import export_model
+from bimix.model.export import export_model
 
 ROOT = Path(__file__).parents[2]
 SCRIPT, OWN = ROOT / "workflow/scripts/answer_questions.py", ROOT / "resources/tasks"

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
+import safetensors.torch
 import torch
 import torch._dynamo  # an optimizer imports it: a second that no child should spend
 from accelerate import Accelerator
@@ -88,7 +89,7 @@ class Points:
 
     def install(self) -> None:
         torch.save = self.tears(torch.save, 1)
-        checkpoints.save_file = self.tears(checkpoints.save_file, 1)
+        safetensors.torch.save_file = self.tears(safetensors.torch.save_file, 1)
         pl.DataFrame.write_parquet = self.tears(pl.DataFrame.write_parquet, 1)
         os.fsync = self.flushes(os.fsync)
         pathlib.Path.open = self.opens(pathlib.Path.open)

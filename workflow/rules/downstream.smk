@@ -17,7 +17,7 @@ rule answer_questions:
                 dataset, inputs.task_inputs(dataset), f"{dataset.folder}/downstream/{model}/{run}/{step}.json"
             )
         ),
-        code=script("answer_questions", "downstream/answers", "training/exported", "model/export"),
+        code=script("answer_questions", "downstream/answers", "model/export"),
     output:
         results="results/{dataset}/downstream/{model}/{run}/{step}.json",
     log:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from bimix.downstream.answers import answer, find_weights, load_model, merge, open_tasks, plan_parts, print_values
 from bimix.errors import run
+from bimix.model.export import export_model
 from bimix.outputs import write_json
 from bimix.tables import read_json
 from bimix.training.artefacts import check_digest
 from bimix.training.checkpoints import lock
-from bimix.training.exported import export_model
 from bimix.training.session import end_by_sigterm
 
 

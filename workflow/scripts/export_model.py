@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
+from bimix.model.export import export_model
 from bimix.training.artefacts import check
-from bimix.training.exported import export_model
 
 
 def main(argv: list[str] | None = None) -> None:

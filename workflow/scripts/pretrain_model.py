@@ -11,8 +11,8 @@ from pathlib import Path
 
 from bimix.errors import run
 from bimix.mixtures.mixture import Mixture
+from bimix.model.export import write_weights
 from bimix.training.attempt import bring_to_end, describe, fingerprint_run
-from bimix.training.checkpoints import write_weights
 from bimix.training.loop import Run, train
 from bimix.training.order import Schedule
 from bimix.training.recipe import first_updates

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from bimix.errors import InputError, run
+from bimix.model.export import read_weights
 from bimix.model.transformer import Transformer
 from bimix.reweighting.doremi import SMOOTHING, STEP_SIZE, Doremi, extra_flops
 from bimix.reweighting.proxy import find_mixture, proxy_parser
 from bimix.training.artefacts import check
-from bimix.training.checkpoints import read_weights
 from bimix.training.session import Session, open_session
 from bimix.training.update import compile_whole
 

@@ -1,14 +1,21 @@
-"""Exports a trained model to the Hugging Face format, as GPT-NeoX with sequential residual and tied
-embeddings.
-
-It needs no transformers. transformers 4 and 5, vLLM and lm_eval load the export.
+"""The weights of a trained model as a file, and as a folder that transformers 4 and 5, vLLM and
+lm_eval load: GPT-NeoX with sequential residual and tied embeddings. It needs no transformers.
 """
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
+import safetensors.numpy
+import safetensors.torch
+from safetensors import SafetensorError, safe_open
+from tokenizers import Tokenizer
 
 from bimix.errors import InputError
 from bimix.model.shape import ROTARY_SHARE
-from bimix.model.transformer import NORM_EPSILON, ROTARY_BASE, Shape
+from bimix.model.transformer import NORM_EPSILON, ROTARY_BASE, Shape, Transformer
+from bimix.outputs import replacing, replacing_folder, write_json
 
 OUTER_NAMES = {
     "embedding.weight": "gpt_neox.embed_in.weight",
@@ -23,6 +30,61 @@ BLOCK_NAMES = {
     "mlp_in": "mlp.dense_h_to_4h",
     "mlp_out": "mlp.dense_4h_to_h",
 }
+
+
+def write_weights(model: Transformer, path: Path) -> None:
+    """Write a model's weights as safetensors, its shape in the metadata."""
+    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
+    try:
+        with replacing(path, vouched=False) as temporary:  # run.json has its digest
+            safetensors.torch.save_file(weights, temporary, metadata={"shape": json.dumps(model.shape.model_dump())})
+    except (OSError, SafetensorError) as error:
+        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
+
+
+def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
+    """Weights, as arrays of numpy or pt, and the shape in their file's metadata."""
+    try:
+        with safe_open(path, framework=framework) as file:
+            metadata = file.metadata() or {}
+            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
+        shape = Shape(**json.loads(metadata["shape"]))
+    except (SafetensorError, OSError) as error:
+        raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path} has no shape in its metadata; give a file of pretrain_model.py.") from error
+    return weights, shape
+
+
+def export_model(weights: Path, tokenizer: Path, end_of_text: str, sequence_length: int, out: Path) -> None:
+    """Write config.json, model.safetensors, tokenizer.json and more to the folder `out`.
+
+    Errors: the tokenizer has other ids than the model, or no token `end_of_text`.
+    """
+    arrays, shape = read_weights(weights)
+    definition = Tokenizer.from_file(str(tokenizer))
+    if definition.get_vocab_size() != shape.vocabulary:
+        raise InputError(
+            f"{tokenizer} has {definition.get_vocab_size()} ids but the model in {weights} was trained on"
+            f" {shape.vocabulary}; give the tokenizer of that run."
+        )
+    end = definition.token_to_id(end_of_text)
+    if end is None:
+        raise InputError(f"{tokenizer} has no token {end_of_text!r}; name the one that ends documents.")
+    try:
+        renamed = neox_weights(arrays, shape)
+    except InputError as error:
+        raise InputError(f"{weights}: {error}") from error
+    with replacing_folder(out) as folder:
+        # The one key of the metadata that transformers needs: how the arrays are laid out.
+        safetensors.numpy.save_file(renamed, folder / "model.safetensors", metadata={"format": "pt"})
+        write_json(folder / "config.json", neox_config(shape, sequence_length, end))
+        ids = {"bos_token_id": end, "eos_token_id": end, "pad_token_id": end}
+        write_json(folder / "generation_config.json", ids)
+        write_json(folder / "tokenizer_config.json", tokenizer_config(end_of_text, sequence_length))
+        shutil.copyfile(tokenizer, folder / "tokenizer.json")
+        # safetensors makes files that only their owner can read
+        shutil.copymode(folder / "config.json", folder / "model.safetensors")
 
 
 def neox_names(shape: Shape) -> dict[str, str]:

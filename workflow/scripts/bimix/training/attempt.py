@@ -70,7 +70,7 @@ def holding(session: Session, folder: Path, fingerprint: dict, places: Iterable[
     with session.agreeing():
         if session.accelerator.is_main_process:
             held = checkpoints.lock(folder, session.lock_seconds)
-            checkpoints.sweep(places)
+            checkpoints.sweep([*places, folder.with_name(checkpoints.PROGRESS)])
             own, remark = checkpoints.claim(folder, fingerprint)
             if remark is not None:
                 session.say(remark)

@@ -23,16 +23,14 @@ from pathlib import Path
 from typing import TextIO
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from bimix.errors import NO_ROOM, InputError
-from bimix.model.transformer import Shape, Transformer
 from bimix.outputs import open_own, replacing, write_json
 from bimix.training.artefacts import link
+from bimix.training.costs import CHECKPOINTS
 
-KEPT = 2
 SETTLING = 5  # seconds
+PROGRESS = "progress.json"
 HALF_WRITTEN = re.compile(r"\..*\.partial|\.tmp\w{6}")  # ours, and those of safetensors
 PATIENCE = 60  # seconds that a process waits for a checkpoint which the first one sees; directories of NFS lag
 
@@ -50,20 +48,23 @@ def lock(folder: Path, patience: float) -> TextIO:
     folder.mkdir(parents=True, exist_ok=True)
     handle = open_own(folder / "lock")
     until, request = time.monotonic() + patience, None
-    while not try_lock(handle, folder):
+    while True:
+        held = try_lock(handle, folder)
+        if request is not None:
+            check_newest(folder, request)
+        if held:
+            break
         if time.monotonic() > until:
+            handle.seek(0)
             raise InputError(
-                f"Another process works in {folder} and did not stop within {patience:.0f} s; wait for it or"
-                f" stop it. {holder(folder)}"
+                f"Another process works in {folder} and did not stop within {patience:.0f} s; wait for it or stop it. It"
+                f" is {handle.read().strip() or 'not known which'}."
             )
         if request is None:
             request = json.dumps(whereabouts() | {"request": secrets.token_hex(8)})
             with replacing(folder / "stop", vouched=False) as temporary:
                 temporary.write_text(request, encoding="utf-8")
         time.sleep(0.5)
-        check_newest(folder, request)
-    if request is not None:
-        check_newest(folder, request)
     (folder / "stop").unlink(missing_ok=True)
     handle.truncate(0)
     handle.write(json.dumps(whereabouts()) + "\n")
@@ -105,16 +106,6 @@ def whereabouts() -> dict:
     return {"host": socket.gethostname(), "process": os.getpid(), "job": os.environ.get("SLURM_JOB_ID")}
 
 
-def holder(folder: Path) -> str:
-    """A sentence on the process that wrote the lock file last."""
-    try:
-        where = json.loads((folder / "lock").read_text(encoding="utf-8"))
-        job = f", job {where['job']}" if where["job"] else ""
-        return f"It is process {where['process']} on {where['host']}{job}."
-    except (OSError, ValueError, KeyError, TypeError):
-        return f"{folder / 'lock'} does not say where it runs."
-
-
 def note(folder: Path, event: str, step: int, **more: object) -> None:
     """Append what an attempt did, where and when, to attempts.jsonl, under the lock."""
     line = {"time": time.time(), "event": event, "step": step} | whereabouts() | more
@@ -128,15 +119,9 @@ def note(folder: Path, event: str, step: int, **more: object) -> None:
 def show_progress(folder: Path, content: dict) -> None:
     """Write the progress.json of a run with its checkpoints in `folder`, one configuration's
     folder, next to the run's outputs.
-
-    The file is whole, but not flushed to disk. Call it while holding the lock, since the temporary
-    name of a killed attempt is the same.
     """
-    path = folder.parents[1] / "progress.json"
-    temporary = path.with_name(f".{path.name}.partial")
-    temporary.unlink(missing_ok=True)  # a link would be followed
-    temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    with replacing(folder.parents[1] / PROGRESS, vouched=False) as temporary:
+        temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
 def attempts(folder: Path) -> list[dict]:
@@ -231,7 +216,7 @@ def check_room(folder: Path, size: int) -> None:
     free, probe = shutil.disk_usage(folder).free, folder / f".room.{os.getpid()}.partial"
     try:
         with open(probe, "wb") as file:
-            if free >= (KEPT + 1) * size:
+            if free >= (CHECKPOINTS + 1) * size:
                 os.posix_fallocate(file.fileno(), 0, size)  # quotas are in no count of free bytes
                 return
             full = "the disk is full"
@@ -242,7 +227,7 @@ def check_room(folder: Path, size: int) -> None:
     finally:
         probe.unlink(missing_ok=True)
     raise InputError(
-        f"{folder} has no room for {KEPT + 1} checkpoints of {size / 1e6:,.1f} MB each: {full}, with {free / 1e6:,.1f} MB"
+        f"{folder} has no room for {CHECKPOINTS + 1} checkpoints of {size / 1e6:,.1f} MB each: {full}, with {free / 1e6:,.1f} MB"
         f" free on the disk; make room and start again."
     )
 
@@ -259,7 +244,7 @@ def save(folder: Path, state: dict) -> None:
             f"{path} cannot be written ({error}): the disk or a quota is probably full, with {free:,.1f} MB free on the"
             f" disk; make room and start again."
         ) from error
-    for old in sorted(folder.glob("step-*.pt"))[:-KEPT]:
+    for old in sorted(folder.glob("step-*.pt"))[:-CHECKPOINTS]:
         old.unlink()
 
 
@@ -335,27 +320,3 @@ def kept_weights(folder: Path, step: int) -> Path:
     which Snakemake does not know and so does not delete.
     """
     return folder / "weights" / f"step-{step:09d}.safetensors"
-
-
-def write_weights(model: Transformer, path: Path) -> None:
-    """Write a model's weights as safetensors, its shape in the metadata."""
-    weights = {name: weight.detach().cpu().contiguous() for name, weight in model.state_dict().items()}
-    try:
-        with replacing(path, vouched=False) as temporary:  # run.json has its digest
-            save_file(weights, temporary, metadata={"shape": json.dumps(model.shape.model_dump())})
-    except (OSError, SafetensorError) as error:
-        raise InputError(f"{path} cannot be written ({error}); make room and start again.") from error
-
-
-def read_weights(path: Path, framework: str = "numpy") -> tuple[dict, Shape]:
-    """Weights, as arrays of numpy or pt, and the shape in their file's metadata."""
-    try:
-        with safe_open(path, framework=framework) as file:
-            metadata = file.metadata() or {}
-            weights = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
-        shape = Shape(**json.loads(metadata["shape"]))
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} cannot be read as safetensors ({error}); train it again.") from error
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path} has no shape in its metadata; give a file of pretrain_model.py.") from error
-    return weights, shape

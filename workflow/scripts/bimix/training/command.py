@@ -7,7 +7,7 @@ loss.
 
 import shlex
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -66,23 +66,18 @@ def read_rows(path: Path) -> dict[tuple[int, str], tuple[object, str]]:
     """
     if not path.is_file():
         raise InputError(f"{path} is not there: the command has left no losses.")
-    rows = {}
-    for place, row in _json_rows(path) if path.suffix == ".jsonl" else _table_rows(path):
+    if path.suffix == ".jsonl":
+        lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        places = {f"{path}, line {number}": line for number, line in lines if line.strip()}
+        rows = {place: parsed_json(line, place) for place, line in places.items()}
+    else:
+        rows = {f"{path}, row {n}": row for n, row in enumerate(read_table(path).iter_rows(named=True), 1)}
+    losses = {}
+    for place, row in rows.items():
         if lacking := [name for name in COLUMNS if name not in row]:
             raise InputError(f"{place}: it has no {lacking[0]!r}; each row has {', '.join(COLUMNS)}.")
-        rows[as_step(row["step"], f"{place}, 'step'"), row["domain"]] = row["loss"], place
-    return rows
-
-
-def _json_rows(path: Path) -> Iterator[tuple[str, dict]]:
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if line.strip():
-            yield f"{path}, line {number}", parsed_json(line, f"{path}, line {number}")
-
-
-def _table_rows(path: Path) -> Iterator[tuple[str, dict]]:
-    for number, row in enumerate(read_table(path).iter_rows(named=True), 1):
-        yield f"{path}, row {number}", row
+        losses[as_step(row["step"], f"{place}, 'step'"), row["domain"]] = row["loss"], place
+    return losses
 
 
 def read_losses(path: Path, domains: Sequence[str], evaluations: Sequence[int], step_tokens: int) -> pl.DataFrame:
@@ -92,24 +87,23 @@ def read_losses(path: Path, domains: Sequence[str], evaluations: Sequence[int], 
     Errors: an unknown domain, a step beyond the run, a missing or invalid loss, a perplexity.
     """
     losses = {}
-    for (step, domain), (loss, place) in read_rows(path).items():
+    for (step, domain), (value, place) in read_rows(path).items():
         if domain not in domains:
             raise InputError(f"{place}: {unknown('measured domain', str(domain), domains)}")
         if step > evaluations[-1]:
             raise InputError(f"{place}: step {step} lies beyond the run's {evaluations[-1]} steps.")
-        losses[step, domain] = as_loss(loss, f"{place}, {domain!r}")
-        if (
-            losses[step, domain] > MOST_NATS and step in evaluations
-        ):  # else all runs would end before a law refuses them
+        loss = as_loss(value, f"{place}, {domain!r}")
+        # a law would refuse it as well, but only when all runs have ended
+        if loss > MOST_NATS and step in evaluations:
             sentence = "and losses are in nats a token: write the logarithm of a perplexity."
-            raise InputError(f"{place}: the loss of {domain!r} is {losses[step, domain]:g}, {sentence}")
+            raise InputError(f"{place}: the loss of {domain!r} is {loss:g}, {sentence}")
+        losses[step, domain] = loss
+    table = []
     for step in evaluations:
         if lacking := [domain for domain in domains if (step, domain) not in losses]:
             raise InputError(
                 f"{path} has no loss of {named(lacking)} at step {step}; there are losses at the steps"
                 f" {named(sorted({step for step, _ in losses}))}, and the run is measured at {named(evaluations)}."
             )
-    table = [
-        (step, step * step_tokens, domain, losses[step, domain]) for step in evaluations for domain in sorted(domains)
-    ]
+        table += [(step, step * step_tokens, domain, losses[step, domain]) for domain in sorted(domains)]
     return pl.DataFrame(table, schema=SCHEMA, orient="row")

@@ -42,11 +42,9 @@ class CommandRun:
         self.tokens = self.recipe["steps"] * self.step_tokens
         self.mixture = Mixture.read(options.mixture)
         self.text = tokens_of(dict(zip(("train", "validation"), map(read_table, options.text), strict=False)))
-        self.places = {artefacts.REPORT: options.report, "losses.parquet": options.losses}
         self.name = f"the run {options.losses.parent}"
         self.deadline = None if options.max_seconds is None else int(time.time() + options.max_seconds)
         self.processes = max(options.gpus, 1)
-        self.signals: list[int] = []
 
     def fingerprint(self) -> dict:
         """The settings that define the run."""
@@ -66,17 +64,18 @@ class CommandRun:
         the command failed, or its losses are not those of the run.
         """
         fingerprint, state = self.fingerprint(), self.options.state
+        places = {artefacts.REPORT: self.options.report, "losses.parquet": self.options.losses}
         with contextlib.closing(checkpoints.lock(state, self.options.lock_seconds)) as held:
-            checkpoints.sweep(self.places.values())
+            checkpoints.sweep(places.values())
             own, remark = checkpoints.claim(state, fingerprint)
-            say(remark)
+            if remark:
+                say(remark)
+            losses = own / WORK / self.options.trainer["losses"].removeprefix(FOLDER)
             lines = checkpoints.attempts(own)
             # a command that has ended is not run again, and its losses are read for the domains of today
-            if not lines or lines[-1]["event"] != "ended":
-                status = self.attempt(own, held.fileno())
-                if status:
-                    return status
-            losses = self.losses(own)
+            ended = bool(lines) and lines[-1]["event"] == "ended"
+            if not ended and self.attempt(own, losses, held.fileno()) == STOPPED:
+                return STOPPED
             try:
                 table = read_losses(losses, self.options.domains, evaluations(self.recipe), self.step_tokens)
             except InputError as error:
@@ -84,37 +83,33 @@ class CommandRun:
                 raise InputError(f"{self.name}: {error} {mend}") from error
             write_table(table, own / "losses.parquet")
             artefacts.finish(own, self.describe(own), ["losses.parquet"], {})
-            artefacts.deliver(own, self.places)
+            artefacts.deliver(own, places)
         return 0
 
-    def losses(self, own: Path) -> Path:
-        """The file of losses, in the folder that the command has for itself."""
-        return own / WORK / self.options.trainer["losses"].removeprefix(FOLDER)
-
-    def attempt(self, own: Path, held: int) -> int:
+    def attempt(self, own: Path, losses: Path, held: int) -> int:
         """Run the command once: 0, it ended and wrote losses, or STOPPED on request. Errors: it
         failed, or it ended without losses.
         """
-        losses = self.losses(own)
+        options, signals = self.options, []
         (own / WORK).mkdir(exist_ok=True)
         cut_last_line(losses)
         values = self.recipe | {
             "mixture": self.write_mixture(own).resolve(),
             "tokens": self.tokens,
             "folder": (own / WORK).resolve(),
-            "gpus": self.options.gpus // self.options.nodes,
-            "nodes": self.options.nodes,
-            "threads": self.options.threads,
+            "gpus": options.gpus // options.nodes,
+            "nodes": options.nodes,
+            "threads": options.threads,
             "deadline": "none" if self.deadline is None else self.deadline,
         }
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda received, frame: self.signals.append(received))
+            signal.signal(number, lambda received, frame: signals.append(received))
 
         def stop() -> bool:
             late = self.deadline is not None and time.time() > self.deadline
-            return bool(self.signals) or late or checkpoints.must_stop(own.parent)
+            return bool(signals) or late or checkpoints.must_stop(own.parent)
 
-        device = query("--query-gpu=name")[0][0] if self.options.gpus else f"cpu, {self.options.threads} threads"
+        device = query("--query-gpu=name")[0][0] if options.gpus else f"cpu, {options.threads} threads"
         origin = provenance.code(provenance.PACKAGES) | {"device": device, "processes": self.processes}
         checkpoints.note(own, "begun", last_step(losses), **origin)
         begun = time.monotonic()
@@ -122,24 +117,23 @@ class CommandRun:
         spent, step = round(time.monotonic() - begun, 3), last_step(losses)
         ended = status == 0 and losses.is_file() and (not stopped or step == self.recipe["steps"])
         event = "ended" if ended else "stopped" if stopped else "failed"
-        gpu_seconds = spent * self.processes if self.options.gpus else 0.0
+        gpu_seconds = spent * self.processes if options.gpus else 0.0
         checkpoints.note(own, event, step, seconds=spent, gpu_seconds=gpu_seconds, status=status)
-        if ended:
-            return 0
-        if stopped:
+        if event == "stopped":
             say(f"Stopped at step {step} of {self.recipe['steps']}: another attempt goes on in {own}.")
             return STOPPED
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        if not status:
-            how = f"{how} and has written nothing to {losses}: a run that skips itself is no success"
-        raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
+        if event == "failed":
+            how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            if not status:
+                how = f"{how} and has written nothing to {losses}: a run that skips itself is no success"
+            raise InputError(f"{self.name}: its command {how}; {own / OUTPUT} has its last words.")
+        return 0
 
     def describe(self, own: Path) -> dict:
         """The content of run.json; 6 FLOPs a parameter and token (Kaplan et al. 2020, 2.1)."""
         lines, parameters = checkpoints.attempts(own), self.options.trainer["parameters"]
         trained = provenance.begun(lines)[-1]
-        seconds = sum(line.get("seconds", 0) for line in lines)
-        gpu_seconds = sum(line.get("gpu_seconds", 0) for line in lines)
+        seconds, gpu_seconds = (sum(line.get(name, 0) for line in lines) for name in ("seconds", "gpu_seconds"))
         flops = 6 * parameters * self.tokens
         return costs(parameters, self.tokens, flops, seconds, self.processes, gpu_seconds) | {
             "device": trained["device"],
@@ -162,9 +156,8 @@ def last_step(losses: Path) -> int:
         return 0
 
 
-def say(sentence: str | None) -> None:
-    if sentence is not None:
-        print(sentence, file=sys.stderr, flush=True)
+def say(sentence: str) -> None:
+    print(sentence, file=sys.stderr, flush=True)
 
 
 def follow(words: Sequence[str], output: Path, shown: int, held: int, stop: Callable[[], bool]) -> tuple[int, bool]:

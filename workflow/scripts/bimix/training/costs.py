@@ -1,8 +1,8 @@
 """FLOPs and bytes of a training, estimated before it and without torch."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
+from bimix.model.shape import Shape
 from bimix.training.recipe import Recipe
 
 WEIGHT_BYTES = 4  # fp32, as they are trained and written
@@ -10,27 +10,18 @@ STATE_BYTES = 3 * WEIGHT_BYTES  # a checkpoint has the weights and AdamW's two m
 CHECKPOINTS = 2  # that a run keeps
 
 
-class Size(Protocol):
-    """What is known of a model: a shape, or its parameters alone."""
-
-    @property
-    def parameters(self) -> float: ...
-
-    def flops_per_token(self, row_length: int) -> float: ...
-
-
 @dataclass(frozen=True)
 class Stated:
-    """A model of which only the parameters are known, and the FLOPs of attention for each token of a
-    row: none where a user's own command trains it.
-    """
+    """A model of which only the parameters are known, as a user's own command trains it."""
 
     parameters: float
-    attention: float = 0
 
     def flops_per_token(self, row_length: int) -> float:
         """FLOPs of a training token."""
-        return 6 * self.parameters + self.attention * row_length
+        return 6 * self.parameters
+
+
+Size = Shape | Stated
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,20 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import torch
-from accelerate.utils import gather_object
 from torch import Tensor
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
+from bimix.model.export import write_weights
 from bimix.model.transformer import Transformer
 from bimix.training import checkpoints, provenance
+from bimix.training.costs import STATE_BYTES
 from bimix.training.order import Schedule
 from bimix.training.session import PROGRESS_SECONDS, Session
 from bimix.training.update import Batch, Learner, ahead, batches, evaluate, own_slice, prepare, update
 
 LOOK_SECONDS = 5  # between two looks at the device: a stop, a bad loss and a due checkpoint are seen no later
 LOOK_EVERY = {"cpu": 1, "cuda": 16}  # updates between two looks at most, as each waits for the device
-STATE_BYTES = 12  # of a checkpoint for each parameter: the weight and the two moments of AdamW
 SAVE_SECONDS = 1800  # a node that dies costs so much at most, where evaluations are further apart
 LOG_EVERY = 16  # updates between two points of a curve in TensorBoard
 
@@ -149,9 +149,6 @@ def resume(session: Session, folder: Path) -> dict | None:
         if choice is not None and not session.accelerator.is_main_process:
             name, checksum = choice
             state = checkpoints.load(folder / name, checksum, checkpoints.PATIENCE)
-    steps = gather_object([0 if state is None else state["step"]])
-    if len(set(steps)) > 1:
-        raise InputError(f"Processes would go on from different updates ({', '.join(map(str, steps))}); start again.")
     return state
 
 
@@ -295,7 +292,7 @@ class Run:
         # the last weights are an output anyhow
         if step in keep and step < self.recipe.steps and self.accelerator.is_main_process:
             path = checkpoints.kept_weights(self.folder, step)
-            checkpoints.write_weights(plain, path)
+            write_weights(plain, path)
             self.note("kept", file=str(path.relative_to(self.folder)), digest=digest_file(path))
 
     def show(self, state: str, **more: float) -> None:

@@ -179,30 +179,25 @@ class Session:
         return broadcast_object_list([thing])[0]
 
     def check_shards(self, index: pl.DataFrame) -> None:
-        """Compare a token index's shards with their digests, divided among a host: those that no
-        training has checked, or that differ since in size, time or inode.
+        """Compare a token index's shards with their digests, on each host: those that no training has
+        checked, or that differ since.
         """
-        index = index.filter(pl.col("rows") > 0)
-        now, before = {}, {}
+        index = index.filter(pl.col("rows") > 0).sort("path")
+        now, known = {}, []
         if self.accelerator.is_main_process:
             now, before = stamps(index, self.shape.vocabulary), read_checked(self.record)
-        known = self.broadcast([path for path, stamp in now.items() if before.get(path) == stamp])
-        index = index.filter(~pl.col("path").is_in(known))
+            known = [path for path, stamp in now.items() if before.get(path) == stamp]
+        index = index.filter(~pl.col("path").is_in(self.broadcast(known)))
         if index.is_empty():
             return
-        begun = time.monotonic()
         if index["tokens"].sum() > MANY_TOKENS:
             self.say(f"Checking the digests of {index.height} shards.")
-        sharers = 1 if self.accelerator.num_processes == 1 else int(os.environ["LOCAL_WORLD_SIZE"])
-        mine = pl.int_range(pl.len()) % sharers == self.accelerator.local_process_index % sharers
-        threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0)) // sharers))
         with self.agreeing():
-            size = check_shards(index.sort("path").filter(mine), self.shape.vocabulary, max(1, threads))
+            if self.accelerator.is_local_main_process:
+                threads = torch.get_num_threads() * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+                check_shards(index, self.shape.vocabulary, threads)
         if self.accelerator.is_main_process and (remark := note_checked(self.record, now)):
             self.say(remark)
-        size, seconds = sum(gather_object([size])), time.monotonic() - begun
-        if seconds > PROGRESS_SECONDS:
-            self.say(f"{size / 1e9:.1f} GB of shards are as they were written ({size / 1e9 / seconds:.2f} GB/s).")
 
 
 def open_session(options: argparse.Namespace) -> Session:
@@ -293,9 +288,22 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         project_dir=options.state.parent,
         kwargs_handlers=wrapping(),
     )
-    check_launch(accelerator, options.processes, options.cpu)
-    if options.compile == "yes":
-        check_compiler(accelerator.device.type)
+    if accelerator.num_processes != options.processes:
+        raise InputError(
+            f"{options.processes} processes were requested but {accelerator.num_processes} started;"
+            f" check the launcher's --num_processes and --multi_gpu."
+        )
+    device = accelerator.device.type
+    if device == "cpu" and not options.cpu:
+        raise InputError("GPUs were requested but torch sees none on this machine; look at its driver, or give --cpu.")
+    if device == "cpu":
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
+    variable, names = COMPILERS[device]
+    if options.compile == "yes" and not any(map(shutil.which, (os.environ.get(variable, ""), *names))):
+        raise InputError(  # torch would end in a backtrace
+            f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
+            f' in {variable}, or set `compile: "no"` in the model\'s launch.'
+        )
     return accelerator
 
 
@@ -306,29 +314,6 @@ def wrapping() -> list:
         DistributedDataParallelKwargs(broadcast_buffers=False, **buckets),  # the model has none
         InitProcessGroupKwargs(timeout=PATIENCE),
     ]
-
-
-def check_launch(accelerator: Accelerator, processes: int, cpu: bool) -> None:
-    """Refuse other processes or devices than requested; set the launcher's threads."""
-    if accelerator.num_processes != processes:
-        raise InputError(
-            f"{processes} processes were requested but {accelerator.num_processes} started;"
-            f" check the launcher's --num_processes and --multi_gpu."
-        )
-    if accelerator.device.type == "cpu" and not cpu:
-        raise InputError("GPUs were requested but torch sees none on this machine; look at its driver, or give --cpu.")
-    if accelerator.device.type == "cpu":
-        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-
-
-def check_compiler(device: str) -> None:
-    """Errors: no compiler, with which torch would end in a backtrace."""
-    variable, names = COMPILERS[device]
-    if not any(map(shutil.which, filter(None, (os.environ.get(variable), *names)))):
-        raise InputError(
-            f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
-            f' in {variable}, or set `compile: "no"` in the model\'s launch.'
-        )
 
 
 @contextmanager
