@@ -61,6 +61,13 @@ def test_the_lock_that_trainings_take_is_tried(tmp_path: Path, monkeypatch: pyte
     refused("cannot be locked or linked", check_cluster.links)
 
 
+def test_a_lock_of_the_node_that_can_be_taken_here_is_said(tmp_path: Path) -> None:
+    with (tmp_path / "lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        check_cluster.check_held(tmp_path / "lock")
+    refused("held by the training and can be taken here", check_cluster.check_held, tmp_path / "lock")
+
+
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "/sys/kernel/.cache")

@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,23 +51,23 @@ def main(argv: list[str] | None = None) -> int:
     if RESULTS.exists() and not (OWN / "doctor.json").is_file():
         raise InputError(f"{RESULTS} is there, and no check made it: move it away, or call this in another folder.")
 
-    checks: dict[str, Callable[[], str]] = {"disk": disk, "locks and links": links}
+    checks = {"disk": disk, "locks and links": links}
     if options.tokenizer:
-        checks["tokenizer, offline"] = lambda: tokenizer(options.tokenizer)
+        checks["tokenizer, offline"] = partial(tokenizer, options.tokenizer)
     if options.profile:
-        checks["partitions"] = lambda: partitions(options.profile, options.gpus)
-    checks["queue and training"] = lambda: train(options)
+        checks["partitions"] = partial(partitions, options.profile, options.gpus)
+    checks["queue and training"] = partial(train, options)
     checks["stopped and resumed"] = resumed
-    checks["the node"] = lambda: node(options.gpus)
+    checks["the node"] = partial(node, options.gpus)
     failed = False
     for name, check in checks.items():
         try:
-            said, mark = check(), "ok    "
+            print(f"ok      {name}: {check()}", flush=True)
         except (InputError, OSError) as error:
-            said, mark, failed = str(error), "FAILED", True
-        print(f"{mark}  {name}: {said}", flush=True)
-        if failed and name == "queue and training":
-            break  # what follows reads its run
+            print(f"FAILED  {name}: {error}", flush=True)
+            failed = True
+            if name == "queue and training":
+                break  # what follows reads its run
     return int(failed)
 
 
@@ -113,12 +114,12 @@ def partitions(profile: Path, gpus: int) -> str:
     settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8"))
     if settings.get("executor") != "slurm":
         return "the profile is not one of SLURM."
-    others = resource(settings.get("default-resources"), "slurm_partition")
-    trainings = resource(settings.get("set-resources"), "pretrain_model", "slurm_partition") or others
-    own = Path(shutil.which("squeue") or "").resolve() == (profile / "bin/squeue").resolve()
+    others = resources(settings.get("default-resources")).get("slurm_partition")
+    trainings = resources(settings.get("set-resources"), "pretrain_model:").get("slurm_partition", others)
+    wrapped = Path(shutil.which("squeue") or "").resolve() == (profile / "bin/squeue").resolve()
     for name in {*str(others or "").split(","), *str(trainings or "").split(",")} - {""}:
         shown = answer("scontrol", "show", "partition", "--oneliner", name)
-        if not own and "PreemptMode=CANCEL" in shown:
+        if not wrapped and "PreemptMode=CANCEL" in shown:
             raise InputError(
                 f"SLURM cancels the jobs that it preempts in partition {name!r}, and the executor plugin waits for ever "
                 f"for them: put {profile / 'bin'} first on PATH."
@@ -128,13 +129,12 @@ def partitions(profile: Path, gpus: int) -> str:
     return f"trainings go to {trainings}, other jobs to {others}."
 
 
-def resource(given: dict | list[str] | None, *names: str) -> str | None:
-    """A resource of a profile, which has blocks or a list of `name=value` and `rule:name=value`."""
+def resources(given: dict | list[str] | None, rule: str = "") -> dict:
+    """Resources in a profile, of a rule such as `pretrain_model:`: a block, or a list of `rule:name=value`."""
     if isinstance(given, list):
-        return dict(map(str.strip, one.split("=", 1)) for one in given if "=" in one).get(":".join(names))
-    for name in names:
-        given = (given or {}).get(name)
-    return given
+        own = [text.strip().removeprefix(rule) for text in given if text.strip().startswith(rule)]
+        return dict(text.split("=", 1) for text in own if "=" in text)
+    return ((given or {}).get(rule.rstrip(":")) if rule else given) or {}
 
 
 def answer(*command: str) -> str:
@@ -150,19 +150,18 @@ def train(options: argparse.Namespace) -> str:
     shutil.rmtree(RESULTS, ignore_errors=True)
     write_dataset(options.gpus)
     profile = ["--workflow-profile", str(options.profile)] if options.profile else ["--cores", "all"]
-    target = str(RUN / "losses.parquet")
-    config = ["--configfile", str(OWN / "doctor.json")]
-    command = [sys.executable, "-m", "snakemake", *profile, "--retries", "2", *config, "--", target]
+    command = [sys.executable, "-m", "snakemake", *profile, "--retries", "2", "--configfile", str(OWN / "doctor.json")]
     begun, stopped = time.time(), False
     with (OWN / "snakemake.log").open("w") as log:
-        call = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+        call = subprocess.Popen([*command, "--", str(RUN / "losses.parquet")], stdout=log, stderr=subprocess.STDOUT)
         try:
             while call.poll() is None:
                 if time.time() - begun > 60 * options.minutes:
                     said = f"nothing was trained within {options.minutes:g} minutes: {OWN / 'snakemake.log'}"
                     raise InputError(" ".join([said, *held_jobs()]))
                 lines = noted()
-                if not stopped and any(line["event"] == "saved" and line["step"] > 0 for line in lines):
+                if not stopped and any(line["event"] == "saved" for line in lines):
+                    check_held(RUN / "state/lock")
                     stop(lines[-1])
                     stopped = True
                 time.sleep(0.2)
@@ -184,6 +183,15 @@ def noted() -> list[dict]:
     return [line for folder in sorted(RUN.glob("state/*/")) for line in attempts(folder)]
 
 
+def check_held(lock: Path) -> None:
+    """Errors: a lock that the training holds on its node can be taken here."""
+    with lock.open() as file, suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        raise InputError(
+            f"{lock} is held by the training and can be taken here: mount results/ with locks between nodes."
+        )
+
+
 def stop(line: dict) -> None:
     """Send the attempt SIGTERM, as a cluster does that wants its node back."""
     if line["job"]:
@@ -199,19 +207,14 @@ def resumed() -> str:
         raise InputError("the run ended before it could be stopped: nothing is known.")
     if begun[-1]["step"] == 0:
         raise InputError("the second attempt began again at step 0: the first could not save its state in time.")
-    steps = json.loads((RUN / "run.json").read_text())["recipe"]["steps"]
-    return f"after SIGTERM another attempt went on at step {begun[-1]['step']} of {steps}, on {begun[-1]['host']}."
+    return f"after SIGTERM another attempt went on at step {begun[-1]['step']} of {STEPS}, on {begun[-1]['host']}."
 
 
 def node(gpus: int) -> str:
     """Errors: other versions on the node than here; a GPU was wanted, and the run used none."""
     report = json.loads((RUN / "run.json").read_text())
-    here = {name: version(name) for name in SAME if name in report["versions"]}
-    other = [
-        f"{name} {report['versions'][name]} (here {own})"
-        for name, own in here.items()
-        if report["versions"][name] != own
-    ]
+    versions = {name: (report["versions"].get(name), version(name)) for name in SAME}
+    other = [f"{name} {there} (here {here})" for name, (there, here) in versions.items() if there not in (None, here)]
     if other:
         raise InputError(f"the node has other versions: {', '.join(other)}; activate the same environment there.")
     said = f"{report['processes']} x {report['device']}, {report['tokens_per_second']:,} tokens/s of a tiny model"
@@ -238,9 +241,6 @@ def write_dataset(gpus: int) -> None:
         "sequence_length": 64,
         "groups": {"all": ["baseline", "uniform"]},
         "training": {"doctor": training},
-        "optimum": {"model": "doctor", "group": "all", "step": STEPS},
-        "held_out": [],
-        "compare": {"model": "doctor", "mixtures": ["baseline"]},
     }
     models = {"doctor": {"shape": {"layers": 2, "width": 32, "heads": 2}, "launch": launch}}
     write_json(OWN / "doctor.json", {"models": models, "run": ["doctor"], "datasets": {"doctor": dataset}})
