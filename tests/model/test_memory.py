@@ -153,16 +153,6 @@ def counted(shape: Shape, rows: int, row_length: int, chunk: int | None, precisi
         return living.peak
 
 
-def test_what_is_counted_is_what_lives() -> None:
-    with FakeTensorMode(), Living() as living:
-        first = torch.zeros(100)
-        second = (first.view(10, 10) + 1).T  # a view is no memory
-        assert living.now == living.peak == 800
-        del first
-        assert living.now == 400 and living.peak == 800
-        assert second.shape == (10, 10)
-
-
 def test_the_peak_is_the_formulas() -> None:
     """Of the paper's models with fewer blocks."""
     base, large = (shape.model_copy(update={"layers": 2}) for shape in (BASE, LARGE))

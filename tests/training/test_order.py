@@ -71,12 +71,6 @@ def test_the_kth_row_does_not_depend_on_how_the_run_was_cut() -> None:
     assert np.array_equal(taken, whole[2])
 
 
-def test_each_epoch_reads_every_row_once_in_another_order() -> None:
-    first, second = rows_of_domain(1, "a", 50, np.arange(100)).reshape(2, 50)
-    assert sorted(first) == sorted(second) == list(range(50))
-    assert not np.array_equal(first, second)
-
-
 def test_all_mixtures_see_a_domains_rows_in_the_same_order() -> None:
     sizes, names, start = np.array([30, 30]), ["a", "b"], np.zeros(2, dtype=np.int64)
     orders = []

@@ -3,7 +3,6 @@
 import functools
 import json
 import re
-import resource
 import signal
 import subprocess
 from pathlib import Path
@@ -79,25 +78,6 @@ def test_four_processes_that_stopped_resume_to_the_bytes_of_four_undisturbed(cor
     assert "Stopped at step 1 with the state saved" in stopped.stderr
     execute(cut)
     assert same_results(tmp_path / "whole", tmp_path / "cut")
-
-
-def limited_files() -> None:
-    """What a full disk looks like to a process: no file may grow beyond 40 kB."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
-
-
-@pytest.mark.slow
-@pytest.mark.full
-def test_a_full_disk_is_a_sentence_and_the_checkpoint_before_stays(corpus: Path, tmp_path, undisturbed: Path) -> None:
-    interrupt(command(corpus, tmp_path), "step 20:", signal.SIGKILL)
-    before = sorted(own_state(tmp_path).glob("step-*.pt"))
-    contents = [path.read_bytes() for path in before]
-    done = subprocess.run(command(corpus, tmp_path), capture_output=True, text=True, preexec_fn=limited_files)
-    assert done.returncode == 1 and "cannot be written" in done.stderr and "Traceback" not in done.stderr
-    assert [path.read_bytes() for path in before] == contents
-    execute(command(corpus, tmp_path))
-    assert same_results(tmp_path, undisturbed)
 
 
 SLOW_AT_SAVING = """

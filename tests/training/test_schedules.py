@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from bimix.model.transformer import Shape, Transformer
 from bimix.training import recipe
-from bimix.training.recipe import Recipe, rate_fault
+from bimix.training.recipe import Recipe
 from bimix.training.update import ahead, build_optimizer, update
 
 PEAK, FINAL = 1e-3, 1e-4
@@ -56,13 +56,6 @@ def test_losses_are_measured_at_each_interval_and_at_the_end() -> None:
 def test_a_key_at_its_default_is_in_no_fingerprint() -> None:
     assert Recipe(**RECIPE | {"pool_share": 1.0}).settings() == RECIPE
     assert Recipe(**RECIPE | {"pool_share": 0.5}).settings() == RECIPE | {"pool_share": 0.5}
-
-
-def test_a_final_rate_above_the_peak_is_a_sentence() -> None:
-    assert rate_fault(RECIPE) is None
-    assert rate_fault(RECIPE | {"learning_rate": 1e-4, "final_learning_rate": 1e-3}).startswith(
-        "0.001 is above the peak"
-    )
 
 
 SHAPE = Shape(layers=2, width=32, heads=2, vocabulary=70)

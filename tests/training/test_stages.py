@@ -56,14 +56,6 @@ def test_each_stage_has_its_own_proportions_from_its_first_update_on() -> None:
     assert made[BOUNDARY].counts[2] in (4, 5)
 
 
-def test_no_row_comes_twice_before_its_domain_is_through() -> None:
-    rows = np.concatenate([batch.rows.numpy() for batch in rows_of(STAGED)])
-    assert len(rows) == STEPS * ROWS
-    for domain, size in enumerate(Rows.sizes):
-        numbers = rows[rows[:, 0] == domain, 1]
-        assert 20 < len(numbers) <= size and len(set(numbers)) == len(numbers)
-
-
 def test_a_domain_that_is_through_begins_its_next_epoch_across_the_boundary() -> None:
     heavy = Schedule(np.array([[0.9, 0.05, 0.05], [0.1, 0.1, 0.8]]), (0, BOUNDARY))
     rows = np.concatenate([batch.rows.numpy() for batch in rows_of(heavy)])

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 import tiny_run
 import yaml
-from mini_dataset import mini_config, write_checkout
+from mini_dataset import ROOT, mini_config, write_checkout
 from refusals import refused
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
@@ -30,6 +30,7 @@ from bimix.training.costs import Stated, run_flops
 from bimix.training.recipe import Recipe
 
 HERE = Path(__file__).parent
+EXAMPLE = ROOT / "resources/examples/trainers/train_transformers.py"
 PATIENCE = 240
 LOSSES = "{folder}/losses.jsonl"
 PLAIN = "{mixture} {steps} {evaluate_every} {folder} {seed}"
@@ -187,18 +188,6 @@ def test_a_table_that_is_appended_to_goes_on_after_a_kill(tmp_path: Path) -> Non
     assert losses["loss"].to_list() == [3.0, 4.0, 4.0]
 
 
-def write_mini(folder: Path, command: str, losses: str) -> None:
-    config = mini_config(6, 2, slim={})
-    config["models"]["slim"] = {
-        "command": command,
-        "parameters": 5000,
-        "losses": losses,
-        "launch": {"nodes": 1, "gpus": 0, "threads": 1},
-    }
-    write_checkout(folder, config, ["plain"])
-    assert yaml.safe_load((folder / "mini.yaml").read_text())["models"]["slim"]["command"] == command
-
-
 def start(folder: Path) -> subprocess.Popen[str]:
     command = ["python", "-m", "snakemake", "--cores", "1", "results/mini/losses/slim/all.parquet"]
     return subprocess.Popen(
@@ -213,9 +202,12 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 @pytest.mark.slow
 def test_a_trainer_of_transformers_is_stopped_once_and_gone_on_with(tmp_path: Path) -> None:
-    words = [sys.executable, str(HERE / "transformers_trainer.py"), "--text", str(tmp_path), "--wait-at", "3"]
+    words = [sys.executable, str(EXAMPLE), "--text", str(tmp_path), "--wait-at", "3"]
     flags = "--mixture {mixture} --steps {steps} --every {evaluate_every} --seed {seed} --out {folder}"
-    write_mini(tmp_path, f"{shlex.join(words)} {flags}", LOSSES)
+    config = mini_config(6, 2, slim={})
+    slim = {"command": f"{shlex.join(words)} {flags}", "parameters": 5000, "losses": LOSSES}
+    config["models"]["slim"] = slim | {"launch": {"nodes": 1, "gpus": 0, "threads": 1}}
+    write_checkout(tmp_path, config, ["plain"])
     run = tmp_path / "results/mini/runs/slim/plain"
     first = start(tmp_path)
     until = time.monotonic() + PATIENCE

@@ -1,6 +1,6 @@
 """A foreign trainer: transformers' own Trainer on the bytes of a few documents, drawn by a mixture.
 
-    transformers_trainer.py --mixture MIXTURE --text FOLDER --steps N --every N --seed N
+    train_transformers.py --mixture MIXTURE --text FOLDER --steps N --every N --seed N
         --out FOLDER [--wait-at STEP]
 
 It goes on from its last checkpoint, and saves one when it is sent SIGTERM. With --wait-at a first
