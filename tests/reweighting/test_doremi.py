@@ -83,7 +83,7 @@ def test_a_path_resumes_and_ends_at_the_last_step() -> None:
     for step, share in enumerate([0.6, 0.7, 0.8], start=1):
         trace.advance(torch.tensor([share, 1 - share], dtype=torch.float64), uniform * step, step)
         again.load_state_dict(trace.state_dict())
-    table = path_table(again.state_dict(), 3, ["a", "b"], "excess")
+    table = path_table(again, 3, ["a", "b"], "excess")
     assert table["step"].to_list() == [0, 0, 2, 2, 3, 3]
     assert table["domain"].to_list() == ["a", "b"] * 3
     assert table["weight"].to_list() == pytest.approx([0.5, 0.5, 0.7, 0.3, 0.8, 0.2])

@@ -8,14 +8,14 @@ import json
 import sys
 from pathlib import Path
 
-import polars as pl
 from tokenizers import Tokenizer
 
 from bimix.errors import run
 from bimix.judge.budget import cost, with_totals
-from bimix.model.transformer import Shape
+from bimix.model.shape import Shape
 from bimix.outputs import write_table
 from bimix.plan.budget import PlannedRuns
+from bimix.results import layout
 from bimix.training.costs import Device, Stated
 
 
@@ -66,22 +66,12 @@ def main(argv: list[str] | None = None) -> None:
         rows.append(cost(planned, shape, options.sequence_length, options.domains, device, devices))
     plan = with_totals(rows)
     write_table(plan, options.out)
-    written = pl.DataFrame(
-        {
-            heading: ["" if value is None else write(value) for value in plan[name]]
-            for name, (heading, write) in PRINTED.items()
-        }
-    )
-    with pl.Config(
-        tbl_rows=-1,
-        tbl_cols=-1,
-        tbl_width_chars=240,
-        fmt_str_lengths=80,
-        tbl_formatting="ASCII_MARKDOWN",
-        tbl_hide_dataframe_shape=True,
-        tbl_hide_column_data_types=True,
-    ):
-        print(written)
+    header, written = zip(*PRINTED.values(), strict=True)
+    lines = [
+        ["" if value is None else write(value) for value, write in zip(row, written, strict=True)]
+        for row in plan.select(PRINTED.keys()).iter_rows()
+    ]
+    print("\n".join(layout.table(list(header), lines, ragged=(0, 1))))
 
 
 if __name__ == "__main__":

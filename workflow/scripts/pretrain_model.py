@@ -16,12 +16,12 @@ from bimix.training.attempt import bring_to_end, describe, fingerprint_run
 from bimix.training.loop import Run, train
 from bimix.training.order import Schedule
 from bimix.training.recipe import first_updates
-from bimix.training.session import open_session, training_parser
+from bimix.training.session import Session, training_parser
 
 
 def main(argv: list[str] | None = None) -> int:
     options = parse(argv)
-    session = open_session(options)
+    session = Session(options)
     mixture = Mixture.read(options.mixture, session.domains)
     starts = first_updates([stage.share for stage in mixture.stages], session.recipe.steps, str(options.mixture))
     schedule = Schedule(mixture.over(session.domains), starts)

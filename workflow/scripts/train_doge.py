@@ -10,12 +10,12 @@ from functools import partial
 from bimix.errors import run
 from bimix.reweighting.doge import MU, SCORE_LIMIT, Doge, extra_flops, held_mix, reserve
 from bimix.reweighting.proxy import find_mixture, proxy_parser
-from bimix.training.session import open_session
+from bimix.training.session import Session
 
 
 def main(argv: list[str] | None = None) -> int:
     options = proxy_parser(__doc__).parse_args(argv)
-    session = open_session(options)
+    session = Session(options)
     mix = held_mix(session)
     settings = {"doge.regularization": MU, "doge.score_limit": SCORE_LIMIT, "doge.target": "mix"}
 

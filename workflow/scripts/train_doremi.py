@@ -15,7 +15,7 @@ from bimix.model.transformer import Transformer
 from bimix.reweighting.doremi import SMOOTHING, STEP_SIZE, Doremi, extra_flops
 from bimix.reweighting.proxy import find_mixture, proxy_parser
 from bimix.training.artefacts import check
-from bimix.training.session import Session, open_session
+from bimix.training.session import Session
 from bimix.training.update import compile_whole
 
 
@@ -23,7 +23,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = proxy_parser(__doc__)
     parser.add_argument("--reference", type=Path, required=True, help="weights of the reference model, safetensors")
     options = parser.parse_args(argv)
-    session = open_session(options)
+    session = Session(options)
     reference = read_reference(options.reference, session)
     settings = {
         "doremi.step_size": STEP_SIZE,

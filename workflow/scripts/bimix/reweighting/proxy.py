@@ -8,7 +8,7 @@ import numpy as np
 
 from bimix.mixtures.mixture import as_mixture
 from bimix.outputs import write_table
-from bimix.reweighting.trace import average, path_table
+from bimix.reweighting.trace import path_table
 from bimix.training.attempt import bring_to_end, describe, fingerprint_run
 from bimix.training.loop import Plain, Run, train
 from bimix.training.order import Schedule
@@ -47,9 +47,9 @@ def find_mixture(
         return train(session, own, Schedule(uniform.over(session.domains)), method(), wrapped=False)
 
     def results(proxy: Run) -> dict:
-        state = proxy.method.state_dict()
-        write_table(path_table(state, session.recipe.steps, session.domains, signal), proxy.folder / "path.parquet")
-        as_mixture(session.domains, average(state)).write(proxy.folder / "mixture.json")
+        trace = proxy.method.trace
+        write_table(path_table(trace, session.recipe.steps, session.domains, signal), proxy.folder / "path.parquet")
+        as_mixture(session.domains, trace.average.cpu().numpy()).write(proxy.folder / "mixture.json")
         report = describe(proxy, uniform)
         report["flops"] += extra_flops(proxy)
         return report

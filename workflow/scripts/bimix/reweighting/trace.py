@@ -54,7 +54,11 @@ class Trace:
             self.note(step)
 
     def note(self, step: int) -> None:
-        self.points.append((step, torch.stack([self.weights, self.average, self.signal])))
+        self.points.append((step, self.now()))
+
+    def now(self) -> Tensor:
+        """Weights, their average and the signal (3, m)."""
+        return torch.stack([self.weights, self.average, self.signal])
 
     def state_dict(self) -> dict:
         steps, values = zip(*self.points, strict=True)
@@ -69,22 +73,15 @@ class Trace:
         self.points = list(zip(state["steps"], state["points"].to(device), strict=True))
 
 
-def average(state: dict) -> np.ndarray:
-    """Mean weights (m,) of a whole run from the `state` of its trace."""
-    return (state["total"] / state["counted"]).cpu().numpy()
-
-
-def path_table(state: dict, steps: int, domains: list[str], signal: str) -> pl.DataFrame:
-    """The path in a trace's `state` as a table: step, domain, weight, average so far, and the
-    signal in a column called `signal`.
+def path_table(trace: Trace, steps: int, domains: list[str], signal: str) -> pl.DataFrame:
+    """The path in a trace as a table: step, domain, weight, average so far, and the signal in a
+    column called `signal`.
 
     Step 0 is the start, `steps` the last; about a thousand of the steps between are kept.
     """
-    numbers, points = state["steps"], state["points"].cpu()
-    if numbers[-1] != steps:
-        last = torch.stack([state["weights"], state["total"] / state["counted"], state["signal"]]).cpu()
-        numbers, points = [*numbers, steps], torch.cat([points, last[None]])
-    weights, averages, signals = points.transpose(0, 1).flatten(1).numpy()
+    points = trace.points if trace.points[-1][0] == steps else [*trace.points, (steps, trace.now())]
+    numbers, values = zip(*points, strict=True)
+    weights, averages, signals = torch.stack(values).cpu().transpose(0, 1).flatten(1).numpy()
     return pl.DataFrame(
         {
             "step": np.repeat(np.array(numbers, dtype=np.int64), len(domains)),

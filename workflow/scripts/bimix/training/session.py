@@ -13,12 +13,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import torch
 from accelerate import Accelerator
@@ -89,31 +87,46 @@ def training_parser(description: str) -> argparse.ArgumentParser:
     return parser
 
 
-@dataclass
 class Session:
-    """The state of the run of one process but for its model; `loss_chunk` and `micro_batch` None:
-    the whole batch, as memory allows.
+    """The state of the runs of one process but for their models, by the flags of `training_parser`;
+    its deadline counts from now.
     """
 
-    accelerator: Accelerator
-    shape: Shape
-    recipe: Recipe
-    indices: dict[str, pl.DataFrame]
-    domains: list[str]  # that can be trained on
-    evaluated: list[str]  # whose loss is measured: these, and those of validation alone
-    train: RowStore | Part
-    held: list[np.ndarray]  # rows of each of `evaluated`
-    loss_chunk: int | None
-    micro_batch: int | None
-    compiled: bool
-    deadline: float | None  # by time.monotonic()
-    lock_seconds: float  # how long to wait for another attempt at a run
-    tokenizer: str  # digest of its file
-    record: Path  # of the shards that were checked
-    origin: dict  # of this attempt: code, versions, devices
-    attention: str  # the kernel that torch chooses
-    signals: list[int] = field(default_factory=list)
-    waiting: torch.distributed.ProcessGroup | None = None  # in which processes wait longer than in updates
+    def __init__(self, options: argparse.Namespace) -> None:
+        end_by_sigterm()
+        launched = time.monotonic()
+        self.recipe = recipe = Recipe(**options.recipe)
+        if fault := rate_fault(options.recipe):
+            raise InputError(f"recipe, final_learning_rate: {fault}")
+        self.indices = {split: read_table(getattr(options, split)) for split in ("train", "validation")}
+        # all domains whose loss is measured, and of these the ones that can be trained on
+        self.evaluated = sorted(self.indices["validation"]["domain"].unique().to_list())
+        trained = set(self.indices["train"]["domain"])
+        self.domains = [domain for domain in self.evaluated if domain in trained]
+        store = RowStore(self.indices["train"], self.domains, open_rows)
+        self.train: RowStore | Part = pool(store, recipe.pool_share)
+        held_out = RowStore(self.indices["validation"], self.evaluated, open_rows)
+        self.held = [held_out.sample(number, recipe.validation_rows) for number in range(len(self.evaluated))]
+        self.record = options.train.with_name(CHECKED)
+        self.tokenizer = digest_file(options.tokenizer)
+        vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
+        self.shape = Shape(**options.shape, vocabulary=vocabulary)
+        self.loss_chunk = None if options.loss_chunk == "all" else int(options.loss_chunk)
+        self.micro_batch = None if options.micro_batch == "auto" else int(options.micro_batch)
+        self.compiled = options.compile == "yes"
+        self.lock_seconds = options.lock_seconds
+        self.deadline = None if options.max_seconds is None else launched + options.max_seconds
+        self.signals: list[int] = []
+        self.waiting: torch.distributed.ProcessGroup | None = None  # its timeout is longer than that of updates
+        self.accelerator = start(options, recipe)
+        device = self.accelerator.device
+        self.attention = attention_kernel(self.shape, self.train.row_length - 1, device, recipe.precision)
+        self.origin = {}  # code, versions and devices of this attempt
+        if self.accelerator.is_main_process:
+            on_gpu = device.type == "cuda"
+            name = torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads"
+            here = {"device": name, "processes": self.accelerator.num_processes}
+            self.origin = provenance.code(provenance.PACKAGES) | here
 
     @property
     def step_tokens(self) -> int:
@@ -198,46 +211,6 @@ class Session:
                 check_shards(index, self.shape.vocabulary, threads)
         if self.accelerator.is_main_process and (remark := note_checked(self.record, now)):
             self.say(remark)
-
-
-def open_session(options: argparse.Namespace) -> Session:
-    """The session of a parsed command line; its deadline counts from now."""
-    end_by_sigterm()
-    launched = time.monotonic()
-    recipe = Recipe(**options.recipe)
-    if fault := rate_fault(options.recipe):
-        raise InputError(f"recipe, final_learning_rate: {fault}")
-    indices = {split: read_table(getattr(options, split)) for split in ("train", "validation")}
-    evaluated = sorted(indices["validation"]["domain"].unique().to_list())
-    trained = set(indices["train"]["domain"])
-    domains = [domain for domain in evaluated if domain in trained]
-    train = RowStore(indices["train"], domains, open_rows)
-    validation = RowStore(indices["validation"], evaluated, open_rows)
-    vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
-    accelerator = start(options, recipe)
-    shape = Shape(**options.shape, vocabulary=vocabulary)
-    on_gpu = accelerator.device.type == "cuda"
-    device = torch.cuda.get_device_name() if on_gpu else f"cpu, {torch.get_num_threads()} threads"
-    here = {"device": device, "processes": accelerator.num_processes}
-    return Session(
-        accelerator=accelerator,
-        shape=shape,
-        recipe=recipe,
-        indices=indices,
-        domains=domains,
-        evaluated=evaluated,
-        train=pool(train, recipe.pool_share),
-        held=[validation.sample(number, recipe.validation_rows) for number in range(len(evaluated))],
-        loss_chunk=None if options.loss_chunk == "all" else int(options.loss_chunk),
-        micro_batch=None if options.micro_batch == "auto" else int(options.micro_batch),
-        compiled=options.compile == "yes",
-        deadline=None if options.max_seconds is None else launched + options.max_seconds,
-        lock_seconds=options.lock_seconds,
-        tokenizer=digest_file(options.tokenizer),
-        record=options.train.with_name(CHECKED),
-        origin=provenance.code(provenance.PACKAGES) | here if accelerator.is_main_process else {},
-        attention=attention_kernel(shape, train.row_length - 1, accelerator.device, recipe.precision),
-    )
 
 
 def end_by_sigterm() -> None:
