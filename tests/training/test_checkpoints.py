@@ -45,6 +45,7 @@ def test_a_full_disk_costs_nothing_older(tmp_path: Path, monkeypatch: pytest.Mon
         with pytest.raises(InputError, match=r"cannot be written.*make room and start again"):
             checkpoints.save(tmp_path, {"step": 3})
     assert names(tmp_path) == ["step-000000001.pt", "step-000000002.pt"]
+    assert checkpoints.choose(tmp_path)[0]["step"] == 2
 
 
 def test_the_state_that_another_process_has_chosen_or_none(tmp_path: Path) -> None:

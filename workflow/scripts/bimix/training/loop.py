@@ -111,11 +111,10 @@ def begin(
     with torch.device("cpu" if state is None else "meta"):
         plain = Transformer(session.shape, loss_chunk=session.loss_chunk)
     if state is None:
-        state = {"step": 0, "taken": [0] * len(session.domains), "history": [], "seconds": 0.0}
-        state["before"] = state["taken"]
+        none = [0] * len(session.domains)
+        state = {"step": 0, "taken": none, "before": none, "history": [], "seconds": 0.0, "gpu_seconds": 0.0}
     else:
         plain.to_empty(device="cpu").load_state_dict(state.pop("model"))
-        state.setdefault("before", [0] * len(session.domains))  # of a version without stages
     if state["step"] < recipe.steps:
         read = [name for name, reads in zip(session.domains, schedule.reads(), strict=True) if reads]
         session.check_shards(session.indices["train"].filter(pl.col("domain").is_in(read)))
@@ -168,7 +167,6 @@ class Run:
         self.session = learner.session
         self.recipe, self.accelerator = self.session.recipe, self.session.accelerator
         self.gpus = self.accelerator.num_processes if self.accelerator.device.type == "cuda" else 0
-        state.setdefault("gpu_seconds", state["seconds"] * self.gpus)  # a state of a version without it
         # of updates since the last look: step, rows by domain (m,), own loss, gradient norm
         self.seen: list[tuple[int, np.ndarray, Tensor, Tensor]] = []
         self.next_look = self.step + 1
