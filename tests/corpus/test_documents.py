@@ -36,6 +36,7 @@ def test_bad_record_has_its_reason():
         (b'{"text": "x"', "invalid JSON"),
         (b'{"text": "x"} {"text": "y"}', "invalid JSON"),
         (b"[" * 100_000, "invalid JSON"),
+        (b'{"text": "x", "n": ' + b"1" * 5000 + b"}", "invalid JSON"),
         (b'{"text": "\xff"}', "invalid UTF-8"),
         (b'{"text": "\xed\xa0\x80", "set": "b"}', "invalid UTF-8"),
         (line(set="b"), "missing field"),
@@ -51,6 +52,7 @@ def test_bad_record_has_its_reason():
         with pytest.raises(Rejected) as rejection:
             reader(0.0, "set", DOMAINS).parse(raw)
         assert rejection.value.reason == reason, raw[:80]
+        assert "sys." not in str(rejection.value), "Python's own advice"
 
 
 def test_a_field_may_pass_through_json_and_the_hash_is_of_the_text_alone():

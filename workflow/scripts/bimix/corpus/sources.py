@@ -87,10 +87,10 @@ def parse_record(line: bytes) -> object:
         return json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise Rejected("invalid UTF-8", f"the line is not UTF-8 ({error.reason} at byte {error.start})") from None
-    except RecursionError:
-        raise Rejected("invalid JSON", "the line is not JSON that can be read (nested too deeply)") from None
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise Rejected("invalid JSON", f"the line is not JSON ({error})") from None
+    except (RecursionError, ValueError):  # whose own words advise settings of Python
+        raise Rejected("invalid JSON", "the line is nested too deeply, or has a number of too many digits") from None
 
 
 def too_long(longest: int) -> Rejected:
