@@ -45,9 +45,8 @@ from eager_memory import eager_peak
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from bimix.model.attention import attention_kernel
 from bimix.model.memory import largest_micro_batch
-from bimix.model.transformer import Shape, Transformer
+from bimix.model.transformer import Shape, Transformer, attention_kernel
 from bimix.training.order import Schedule
 from bimix.training.recipe import Recipe
 from bimix.training.rows import RowStore

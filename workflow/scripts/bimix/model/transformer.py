@@ -12,6 +12,7 @@ import math
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend
 
 from bimix.model.cross_entropy import chunked_loss, chunked_shares, uncompiled_shares, whole_loss, whole_shares
 from bimix.model.shape import Shape
@@ -136,3 +137,10 @@ class Transformer(nn.Module):
             return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
         shares = chunked_shares if domains == 1 else uncompiled_shares
         return shares(hidden, weight, real, targets, self.loss_chunk, counts)
+
+
+def attention_kernel(shape: Shape, length: int, device: torch.device, precision: str) -> str:
+    """The name of the kernel that torch chooses for causal attention in training, with the recipe's precision."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    heads = torch.zeros(1, shape.heads, length, shape.head_width, device=device, dtype=dtype, requires_grad=True)
+    return SDPBackend(torch._fused_sdp_choice(heads, heads, heads, is_causal=True)).name.lower()

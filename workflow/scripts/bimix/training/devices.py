@@ -85,16 +85,12 @@ def busy_devices() -> set[str]:
 
 def open_locks(path: Path) -> int:
     """The file of the locks, shared by all users of a machine who may use its GPUs."""
-    while True:
-        try:
-            return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            try:
-                created = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-                share(created)
-                os.close(created)
-            except FileExistsError:
-                continue
+    try:
+        locks = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    except FileExistsError:
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+    share(locks)
+    return locks
 
 
 def share(locks: int, device: Path = Path("/dev/nvidia0")) -> None:

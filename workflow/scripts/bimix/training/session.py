@@ -30,8 +30,7 @@ from tokenizers import Tokenizer
 
 from bimix.digests import digest_file
 from bimix.errors import InputError
-from bimix.model.attention import attention_kernel
-from bimix.model.transformer import Shape
+from bimix.model.transformer import Shape, attention_kernel
 from bimix.tables import read_table
 from bimix.training import provenance
 from bimix.training.recipe import Recipe, rate_fault
@@ -271,12 +270,13 @@ def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
         raise InputError("GPUs were requested but torch sees none on this machine; look at its driver, or give --cpu.")
     if device == "cpu":
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", torch.get_num_threads())))
-    variable, names = COMPILERS[device]
-    if options.compile == "yes" and not any(map(shutil.which, (os.environ.get(variable, ""), *names))):
-        raise InputError(  # torch would end in a backtrace
-            f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name one'
-            f' in {variable}, or set `compile: "no"` in the model\'s launch.'
-        )
+    if options.compile == "yes":
+        variable, names = COMPILERS[device]
+        if not any(map(shutil.which, (os.environ.get(variable, ""), *names))):  # torch would end in a backtrace
+            raise InputError(
+                f'`compile: "yes"` needs a compiler, and this machine has none of {", ".join(names)}: install one, name'
+                f' one in {variable}, or set `compile: "no"` in the model\'s launch.'
+            )
     return accelerator
 
 
