@@ -25,7 +25,7 @@ ROOMS = {
     "laws": "observations transfer",
     "model": "",
     "training": "corpus mixtures observations model",
-    "reweighting": "model training",
+    "reweighting": "mixtures model training",
     "plan": "corpus mixtures model training",
     "optimum": "mixtures observations transfer laws",
     "judge": "mixtures observations transfer laws plan training optimum",
