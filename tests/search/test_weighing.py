@@ -31,7 +31,7 @@ from bimix.search.weighing import Believed, over_hand, verdict, with_rules
 def summarised(
     folder: Path, *more: str, proxy: str = "observed", of_law: tuple[str, ...] = (), **others: str
 ) -> tuple[dict, str]:
-    """recommended.json and the page of the tables in a folder, as the rules of a dataset do."""
+    """The facts and the page of the tables in a folder, as the rules of a dataset do."""
     tables = ["--losses", f"{folder}/losses.csv", "--mixtures", f"{folder}/mixtures.csv"]
     law, optimum, spans = (str(folder / name) for name in ("law.json", "transfer.json", "intervals.csv"))
     first = pl.read_csv(folder / "mixtures.csv").filter(pl.col("mixture") == "m00")
@@ -54,7 +54,6 @@ def summarised(
         "proxies": str(folder / "losses.csv"),
         "fitted": str(folder / "losses.csv"),
         "figures": "results/losses/figures/mixtures.svg",
-        "recommended": str(folder / "recommended.json"),
         "verdict": str(folder / "verdict.json"),
         "out": str(folder / "summary.txt"),
         "details": str(folder / "details.txt"),
@@ -64,7 +63,7 @@ def summarised(
     listed = [part for flag, value in flags.items() for part in (f"--{flag}", value)]
     summarize_results.main([*listed, "--mixtures", *[f"{folder}/mixtures.csv"] * 2, *more])
     text = " ".join((folder / "summary.txt").read_text().split())
-    return json.loads((folder / "recommended.json").read_text()), text
+    return json.loads((folder / "verdict.json").read_text()), text
 
 
 @pytest.mark.parametrize(("luck", "more"), [("m09", []), ("m06", ["--weights", '{"code": 1, "math": 1}'])])
@@ -74,18 +73,17 @@ def test_a_lucky_run_is_not_recommended_and_all_pages_agree(tmp_path, luck: str,
     lucky = pl.when(pl.col("mixture") == luck).then(0.985).otherwise(1.0)
     losses.with_columns(pl.col("loss") * lucky).write_csv(tmp_path / "losses.csv")
     mixtures.write_csv(tmp_path / "mixtures.csv")
-    found, said = summarised(tmp_path, *more)
-    facts = json.loads((tmp_path / "verdict.json").read_text())
+    facts, said = summarised(tmp_path, *more)
     assert next(iter(facts["measured"]["mixtures"])) == luck
-    assert facts["take"] == found["mixture"] != luck and found["why"] == facts["why"] and facts["why"] in said
+    assert facts["take"] != luck and facts["why"] in said
     tables = ["--losses", f"{tmp_path}/losses.csv", "--mixtures", f"{tmp_path}/mixtures.csv"]
     solve_mixture.main([*tables, "--laws", "transfer", "--out", str(tmp_path / "solved"), *more])
     answer = json.loads((tmp_path / "solved/mixture.json").read_text())
-    assert {name: one for name, one in answer.items() if one} == pytest.approx(found["proportions"], abs=2e-6)
+    assert {name: one for name, one in answer.items() if one} == pytest.approx(facts["shares"], abs=2e-6)
     own = json.loads((tmp_path / "solved/verdict.json").read_text())
     assert all(own[key] == facts[key] for key in ("take", "outcome", "rival", "ties"))
     assert own["gain"]["percent"] == pytest.approx(facts["gain"]["percent"], rel=1e-4)
-    assert f'"start": "{found["mixture"]}"' in (tmp_path / "explore.html").read_text()
+    assert f'"start": "{facts["take"]}"' in (tmp_path / "explore.html").read_text()
 
 
 def test_one_list_of_rules_by_hand_is_behind_summary_solve_explore_and_search(tmp_path, monkeypatch) -> None:
@@ -146,7 +144,7 @@ def test_runs_of_the_target_are_read_at_its_size_by_a_law_over_sizes(tmp_path) -
     (tmp_path / "size.json").write_text('{"parameters": 1.6e7, "tokens": 1e8}')
     others = {"compared": str(tmp_path / "large.csv"), "asked_model": "large", "compared_model": "large"}
     found, _ = summarised(tmp_path, proxy="sizes", of_law=("--asked", str(tmp_path / "size.json")), **others)
-    assert found["mixture"] == "transfer"
+    assert found["take"] == "transfer"
 
 
 def test_another_model_is_judged_by_what_was_measured_there() -> None:

@@ -1,6 +1,6 @@
 # Results: the one page that a person reads. What else a dataset's run makes is listed by `targets`
 # in bimix/plan/targets.py.
-#   all targets -> summary.txt, summary_details.txt, summary.html, recommended.json, verdict.json, explore.html
+#   all targets -> summary.txt, summary_details.txt, summary.html, verdict.json, explore.html
 #   verdict.json -> figures/recommended.svg
 #   a table that the report shows -> its page tables/{table}.html
 #   all that there is -> verify.txt, made on request
@@ -28,7 +28,6 @@ rule summarize_results:
         details="results/{dataset}/summary_details.txt",
         page=shown("results/{dataset}/summary.html", "summary", "1 Summary", "The result on one page"),
         verdict="results/{dataset}/verdict.json",
-        recommended="results/{dataset}/recommended.json",
         explore=shown("results/{dataset}/explore.html", "explore", "1 Summary", "Play with the mixture"),
     log:
         "results/{dataset}/logs/summarize_results.log",
@@ -87,7 +86,6 @@ rule summarize_results:
             --hand {params.hand} \
             --rest {input.rest:q} \
             --verdict {output.verdict:q} \
-            --recommended {output.recommended:q} \
             --search {input.search:q} \
             --entropy {input.entropy:q} \
             --validation {input.validation:q} \

@@ -3,7 +3,7 @@ predicted, what to do next.
 
 losses of the runs compared and of the proxies, coefficients.json, intervals.csv, mixtures, the
 tables -> summary.txt, summary_details.txt, both in summary.html, verdict.json (the facts behind them),
-recommended.json (mixture, why, proportions), and explore.html, the page to move the shares on
+and explore.html, the page to move the shares on
 """
 
 import argparse
@@ -71,7 +71,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="summary.txt")
     parser.add_argument("--details", type=Path, required=True, help="summary_details.txt")
     parser.add_argument("--page", type=Path, required=True, help="summary.html")
-    parser.add_argument("--recommended", type=Path, help="the mixture to take: mixture, why, proportions, JSON")
     parser.add_argument("--verdict", type=Path, help="verdict.json: the facts that the page is written from")
     parser.add_argument("--explore", type=Path, help="explore.html; without it none is written")
     parser.add_argument("--prior", type=Path, nargs="?", help="cross-entropies between domains, of the rules kin")
@@ -95,9 +94,6 @@ def main(argv: list[str] | None = None) -> None:
     summary = Summary(facts, pages(options, of), tables, [*remarks(of, results.renamed), *more])
     behind = details(options, results, facts)
     texts = {options.out: summary.text(), options.details: "\n".join([*behind, ""]), options.page: summary.html(behind)}
-    if options.recommended:
-        best = {"mixture": facts["take"], "why": facts["why"], "proportions": facts["shares"]}
-        write_json(options.recommended, best)
     if options.verdict:
         write_json(options.verdict, facts)
     if options.explore:

@@ -20,6 +20,10 @@ MIXTURE = 36  # of a mixture, with what it is
 LISTED = 8  # domains whose text is counted on the page
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # names of fitted ones, in full
+ANSWERS = (  # metric, title, scale, decimals
+    ("accuracy", "Questions answered right, percent,", 100, 1),
+    ("bits_per_byte", "Bits per byte of the accepted answers, lower is better,", 1, 3),
+)
 NOTHING = "No model answered a single question: they are too small, or trained too briefly."
 # By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
 # 410M parameters from 160M and of 1B from 60M.
@@ -203,35 +207,30 @@ def moved(
 
 
 def answers(found: pl.DataFrame, reference: str) -> list[str]:
-    """The last accuracies of each mixture, and the bits per byte of the accepted answers, as averages over tasks."""
-    last = found.filter(pl.col("step") == pl.col("step").max(), task="average")
-    step, lines = last["step"][0], []
-    right, bits = (last.filter(metric=metric) for metric in ("accuracy", "bits_per_byte"))
-    if right["value"].max():
-        lines += [
-            f"Questions answered right after step {step:,}, percent",
-            "",
-            *block(right, reference, 100, 1, True),
-            "",
-        ]
-    elif right.height:
-        lines += [f"Questions answered right after step {step:,}, percent", "", *paragraph(NOTHING, "  ", "  "), ""]
-    if bits.height:
-        lines += [f"Bits per byte of the accepted answers after step {step:,}, lower is better", ""]
-        lines += [*block(bits, reference, 1, 3, False), ""]
+    """The last averages over tasks of each mixture, the best first, with standard error and gain over a
+    reference: the percent of questions answered right, and the bits per byte of the accepted answers.
+    """
+    last, lines = found.filter(pl.col("step") == pl.col("step").max(), task="average"), []
+    for metric, title, scale, places in ANSWERS:
+        right = metric == "accuracy"
+        own = last.filter(metric=metric).sort("value", descending=right, maintain_order=True)
+        zero, rows = own.filter(mixture=reference)["value"].sum(), []
+        for row in own.iter_rows(named=True):
+            gain = scale * (row["value"] - zero if right else zero - row["value"])
+            cells = [scale * row["value"], None if row["stderr"] is None else scale * row["stderr"]]
+            shown = ["-" if cell is None else f"{cell:.{places}f}" for cell in cells]
+            shown.append("-" if row["mixture"] == reference else f"{gain:+.{places}f}")
+            rows.append([cut(row["mixture"], NAME), *shown])
+        if rows:
+            some = not right or own["value"].max()
+            table_of = table(["mixture", "average", "error", "gain"], rows)
+            lines += [
+                f"{title} after step {last['step'][0]:,}",
+                "",
+                *(table_of if some else paragraph(NOTHING, "  ")),
+                "",
+            ]
     return lines[:-1] + paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  ")
-
-
-def block(last: pl.DataFrame, reference: str, scale: float, places: int, more_is_better: bool) -> list[str]:
-    """Mixtures, the best first: the tasks' average times `scale`, its standard error and its gain."""
-    zero = last.filter(mixture=reference)["value"].sum()
-    rows = []
-    for row in last.sort("value", descending=more_is_better, maintain_order=True).iter_rows(named=True):
-        error = "-" if row["stderr"] is None else f"{scale * row['stderr']:.{places}f}"
-        gap = row["value"] - zero if more_is_better else zero - row["value"]
-        gain = "-" if row["mixture"] == reference else f"{scale * gap:+.{places}f}"
-        rows.append([cut(row["mixture"], NAME), f"{scale * row['value']:.{places}f}", error, gain])
-    return table(["mixture", "average", "error", "gain"], rows)
 
 
 def size_sentence(law: dict, models: str, model: str) -> str:
