@@ -2,7 +2,6 @@
 consumer: in its unit, of files or of domains, as decimals that sum to 1.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,7 +15,6 @@ from bimix.training.recipe import first_updates
 
 DECIMALS, MOST_DECIMALS = 9, 15  # of a domain's weight; of its files' at most
 UNITS = 100  # of a file's last decimal, on average: fewer would not divide a weight by size
-MARGIN = 1.01  # of the epochs that a consumer is allowed: a run ends with its last whole batch
 
 
 @dataclass(frozen=True)
@@ -118,10 +116,6 @@ class Export:
         if self.run_tokens is None or self.pools[domain] is None:
             return None
         return self.shares[domain] * self.run_tokens / self.pools[domain]
-
-    def allowed_epochs(self, domain: str) -> float:
-        """The epochs of a domain with MARGIN, rounded up to two decimals; 1 at least."""
-        return max(1.0, math.ceil(self.epochs(domain) * MARGIN * 100) / 100)
 
     @property
     def run_records(self) -> int | None:

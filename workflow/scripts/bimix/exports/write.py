@@ -8,7 +8,6 @@ import csv
 import io
 import pprint
 import re
-import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
@@ -52,14 +51,6 @@ def write(stages: Sequence[Export]) -> Written:
     Errors: a number that the format needs is not known; a path that it cannot hold.
     """
     export, remarks = stages[0], []
-    if export.form.counted and export.run_tokens is None:
-        raise InputError(f"--format {export.format} needs --run-tokens: it requests so many tokens of the mixture.")
-    unknown = [name for name in export.shares if export.pools[name] is None]
-    if export.form.counted and unknown:
-        raise InputError(
-            f"--format {export.format} needs the unique tokens of {unknown[0]!r}, by --tokens or by 'unique_tokens' in"
-            f" {export.data.name}: it refuses a source that must be read more often than its number of epochs."
-        )
 
     def remark(caller: Callable[[], str]) -> Quoted:
         remarks.append(_sentence(caller()))
@@ -204,6 +195,14 @@ def _refusing(name: str) -> Callable[[Context, str], str]:
 
 
 @pass_context
+def _needed(context: Context, number: float | None, why: str) -> float:
+    """A number that the format cannot do without. Errors: it is not known."""
+    if number is None:
+        raise InputError(f"--format {context['export'].format} needs {why}.")
+    return number
+
+
+@pass_context
 def _builder(context: Context, paths: Sequence[str]) -> str:
     """The builder of datasets that reads all the paths, by their endings."""
     found = []
@@ -234,7 +233,7 @@ ENVIRONMENT.filters |= {
     "number": lambda value, spec: Quoted(format(value, spec)),
     "yaml": _yaml,
     "csv": _csv,
-    "shell": lambda text: Quoted(shlex.quote(text)),
+    "needed": _needed,
     "decimal": _decimal,
     "builder": _builder,
     **{name: _refusing(name) for name in PATHS},
