@@ -27,7 +27,8 @@ start    `random` 4 runs; `hand` random ones and the rule without runs (of the t
 way      shot: random runs alone, then the law's pick. law: rounds of the law alone, uncorrected.
          kriged: corrected. voices: law and shares by turns. mariner, process: likewise with the
          corrected law MARINER, or kriging of the runs, in place of the shares. two, four: as many
-         a round, by both voices
+         a round, by both voices; pair: two a round, by the law alone; guarded: kriged, and away from
+         the best run after two rounds without a better one
 worse    draws in which the answer is above the rule without runs by more than 0.3 % or the noise
 
 With --outside SEED TRIPLES DRAWS instead: RegMix' 512 mixtures by propose_round.py --candidates
@@ -57,9 +58,10 @@ from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
 from bimix.search.posterior import Shares
-from bimix.search.rounds import Search
+from bimix.search.rounds import Search, stuck
 
-# Mixtures a round, whether the law is corrected, and the second voice.
+# Mixtures a round, whether the law is corrected, and the second voice; `guarded` also looks away from
+# the best run after two rounds without a better one.
 WAYS = {
     "law": (1, False, None),
     "kriged": (1, True, None),
@@ -67,6 +69,8 @@ WAYS = {
     "mariner": (1, True, "mariner"),
     "process": (1, True, "process"),
     "two": (2, True, "shares"),
+    "pair": (2, True, None),
+    "guarded": (1, True, None),
     "four": (4, True, "shares"),
 }
 PROPOSED = {"losses": "losses", "mixtures": "mixtures", "candidates": "pool", "out": "next"}
@@ -243,14 +247,16 @@ def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw
             pick = search.next(0, offered).shares
             found[count] = case.regret(pick[None])
         return found
-    turn = 0
+    turn, made = 0, []
     while len(shares) < counts[-1]:
         search = search_of(case, shares, losses, corrected, second if turn % 2 or of > 1 else None)
         others = np.zeros((0, len(case.domains)))
         for place in range(min(of, min(one for one in counts if one > len(shares)) - len(shares))):
-            pick = search.next(turn + place if second else 0, offered, others).shares
+            far = way == "guarded" and stuck(str(search.best), made)
+            pick = search.next(turn + place if second else 0, offered, others, far).shares
             others = np.concatenate([others, pick[None]])
         turn += 1
+        made.append([str(len(shares) + place) for place in range(len(others))])
         shares, losses = np.concatenate([shares, others]), np.concatenate([losses, case.measured(others, draw)])
         if len(shares) in counts:  # the answer is the best by its posterior, which noise may fool
             after = search_of(case, shares, losses, corrected=True)

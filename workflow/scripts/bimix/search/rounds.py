@@ -4,7 +4,7 @@ One shot of a law suffers the winner's curse: its optimum is where it errs most.
 to the fit, cures that, round by round.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from bimix.errors import InputError
 from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
-from bimix.search.posterior import USUAL_NOISE, Law, Posterior, total_variation
+from bimix.search.posterior import MISSED, USUAL_NOISE, Law, Posterior, squares, total_variation
 from bimix.transfer.unseen import unseen
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least
@@ -24,6 +24,7 @@ NEAR = (20.0, 100.0, 500.0)  # strengths of Dirichlet draws around the best runs
 STEPS = 60  # of a descent
 LEAST_RUNS = 2  # that read wanted domains as often as a rule by hand: with fewer it is run first
 ALIKE = 0.01  # relative, of epochs
+FRUITLESS, FAR = 2, 0.3  # rounds without a better run, and the Hellinger distance from the best of the next
 
 
 class Ended(InputError):
@@ -53,6 +54,26 @@ def bold(law: Law) -> SimpleNamespace:
     return SimpleNamespace(name=law.name, mean=mean, slope=lambda shares: None)
 
 
+def away(law: Law, best: np.ndarray) -> SimpleNamespace:
+    """The voice of a law away from the best run (m,), where it may have a second, lower valley."""
+
+    def mean(shares: np.ndarray) -> np.ndarray:
+        near = np.sqrt(squares(shares, best[None]))[:, 0] < FAR
+        return law.mean(shares) + MISSED * near
+
+    return SimpleNamespace(name=f"{law.name}, away from the best", mean=mean, slope=lambda shares: None)
+
+
+def stuck(best: str, rounds: Sequence[Collection[str]]) -> bool:
+    """Whether the next round must look elsewhere: since the `best` run, or since the last round that
+    did, two rounds found no better one. `rounds` are the mixtures of each, in order.
+    """
+    since = 0
+    for names in rounds:
+        since = 0 if best in names else since + 1
+    return since % (FRUITLESS + 1) == FRUITLESS
+
+
 class Search(Posterior):
     """The next runs."""
 
@@ -60,7 +81,9 @@ class Search(Posterior):
         super().__init__(*known, **more)
         self.distance = distance
 
-    def next(self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None) -> Next:
+    def next(
+        self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None, far: bool = False
+    ) -> Next:
         """The mixture to run in a turn, from 0: the law proposes in the first, the shares in the
         second, and so on; where there is no second voice the law in all.
 
@@ -69,6 +92,8 @@ class Search(Posterior):
         """
         voice = self.second if turn % 2 else None
         voice = voice or (bold(self.law) if unseen(self.law.fitted) else self.law)
+        if far:
+            voice = away(self.law, self.seen.shares[self.best])
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
         if candidates is not None:
             row = self._picked(voice, candidates, taken)
