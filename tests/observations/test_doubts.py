@@ -98,6 +98,16 @@ def test_a_loss_unlike_all_others_is_named() -> None:
     assert observations(odd.filter(pl.col("mixture").is_in(RUNS[:4])), mixed).remarks == ()  # too few to say
 
 
+def test_runs_that_may_be_in_bits_are_named() -> None:
+    losses, mixed = tables(NAMES, NAMES)
+    for runs, said in ((("m1", "m4"), 1), (("m5",), 1), ((), 0)):
+        bits = pl.when(pl.col("mixture").is_in(runs)).then(1 / np.log(2)).otherwise(1.0)
+        remarks = observations(losses.with_columns(pl.col("loss") * bits), mixed).remarks
+        assert len(remarks) == said and all(f"losses of {', '.join(runs)} are 1.44 times" in one for one in remarks)
+    half = losses.with_columns(pl.col("loss") * pl.when(pl.col("mixture") < "m3").then(1.2).otherwise(1.0))
+    assert observations(half, mixed).remarks == ()
+
+
 def test_losses_that_other_evaluations_have_are_named_as_missing() -> None:
     losses, mixed = tables(NAMES, NAMES)
     for gone, words in (

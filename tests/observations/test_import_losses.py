@@ -161,13 +161,14 @@ def test_the_pools_of_the_mixtures_are_kept(tmp_path: Path) -> None:
     assert rows == [("a", "web", 0.5, 1000), ("a", "code", 0.5, None)]
 
 
-def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path) -> None:
+def test_runs_are_mixtures_seeds_and_sizes_as_the_table_says(tmp_path: Path, capsys) -> None:
     write(tmp_path, "mixtures.csv", WIDE)
     log = write(tmp_path, "log.csv", "id,step,web\nx1,5,3\nx2,5,3.1\nx3,5,4\nold,5,nan\n")
-    runs = write(tmp_path, "runs.csv", "run,mixture,seed,parameters\nx1,a,0,1e6\nx2,a,1,1e6\nx3,b,0,2000000\n")
+    runs = write(tmp_path, "runs.csv", "run,mixture,seed,parameters\nx1,a,0,1e6\nx2,a,1,1e6\nx3,a,0,2000000\n")
     losses = imported(tmp_path, log, "--pattern", "{domain}", "--run", "id", "--runs", runs)
     seen = losses.select("mixture", "seed", "parameters", "step", "domain", "loss").rows()
-    assert seen == [("a", "0", 1e6, 5, "web", 3.0), ("a", "1", 1e6, 5, "web", 3.1), ("b", "0", 2e6, 5, "web", 4.0)]
+    assert seen == [("a", "0", 1e6, 5, "web", 3.0), ("a", "0", 2e6, 5, "web", 4.0), ("a", "1", 1e6, 5, "web", 3.1)]
+    assert capsys.readouterr().out.startswith("1 mixtures of 2 domains"), "of two sizes"
 
 
 def test_an_empty_cell_is_a_loss_that_was_not_measured_and_is_said(tmp_path: Path, capsys) -> None:

@@ -75,6 +75,7 @@ def test_marks_of_spreadsheets_percents_and_row_numbers_are_read(tmp_path):
         for mixtures in (
             "sep=;\nmixture;web;code\n7;0,25;0,75\ntwo;1;0\n",
             '"sep=,"\nmixture,web,code\n7,25%,75%\ntwo,100 %,0%\n',
+            "mixture ,web ,\u00a0code\n7 ,0.25,0.75\n two,1,0\n",
             "mixture;web;code\n7;25,0%;75,0%\ntwo;100%;0%\n",
             "mixture,domain,proportion\n7,web,25%\n7,code,75%\ntwo,web,100%\n",
             "Unnamed: 0,mixture,web,code\n0,7,0.25,0.75\n1,two,1,0\n",

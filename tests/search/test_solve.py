@@ -103,6 +103,13 @@ def test_a_run_called_like_an_optimum_of_other_proportions_is_not_taken_for_it(t
     losses, mixtures = made_laws.tables(made_laws.law(0), 0)
     before, said = solved(tmp_path, losses, mixtures, "--laws", "transfer")
     assert "No run was trained on it" in said
+    risk = json.loads((tmp_path / "out/verdict.json").read_text())["risk"]
+    seen = mixtures.group_by("domain").agg(
+        pl.col("proportion").min().alias("low"), pl.col("proportion").max().alias("high")
+    )
+    ranges = {name: (low, high) for name, low, high in seen.iter_rows()}
+    outside = [name for name, (low, high) in ranges.items() if not low - 0.01 <= before[name] <= high + 0.01]
+    assert sorted(risk["outside"]) == sorted(outside) and 0 < len(outside) < len(ranges)
     name = pl.col("mixture").replace({"m11": "transfer"})
     mixture, said = solved(tmp_path, losses.with_columns(name), mixtures.with_columns(name), "--laws", "transfer")
     assert mixture == before  # and not that of the run

@@ -78,7 +78,7 @@ def main(argv: list[str] | None = None) -> None:
     steps = observed.steps
     at = f"{len(steps)} steps from {steps[0]} to {steps[-1]}" if len(steps) > 1 else f"step {steps[0]}"
     print(
-        f"{len(observed.mixtures)} mixtures of {len(observed.domains)} domains, losses of {len(observed.loss_domains)} at"
+        f"{len(set(observed.mixtures))} mixtures of {len(observed.domains)} domains, losses of {len(observed.loss_domains)} at"
         f" {at}: {outputs[0]}, {outputs[1]}"
     )
 

@@ -51,14 +51,11 @@ def read_table(path: Path | str) -> pl.DataFrame:
         if path.suffix in TEXTS:
             arguments = _csv_arguments(path)
             table = pl.read_csv(path, infer_schema_length=None, glob=False, **arguments)
-            return _percents_to_shares(table, names=arguments["schema_overrides"])
+            return _stripped(_percents_to_shares(table, names=arguments["schema_overrides"]))
         rows = pl.scan_parquet(path, glob=False).select(pl.len()).collect().item()
         if rows > MOST_ROWS:
             raise InputError(f"{path} has {rows:,} rows: a table of losses or mixtures has {MOST_ROWS:,} at most.")
-        table = pl.read_parquet(path, glob=False)
-        return table.with_columns(
-            pl.col(name).cast(pl.String) for name in table.columns if name.strip().lower() in NAMES
-        )
+        return _stripped(pl.read_parquet(path, glob=False))
     except (pl.exceptions.PolarsError, OSError) as error:
         check_utf8(path)
         _check_cells(path)
@@ -72,6 +69,14 @@ def _percents_to_shares(table: pl.DataFrame, names: Collection[str]) -> pl.DataF
     percents = [name for name in texts if table[name].str.contains(PERCENT).all() and table[name].count()]
     number = pl.col(percents).str.replace("%", "").str.replace(",", ".").str.strip_chars().cast(pl.Float64)
     return table.with_columns(number / 100) if percents else table
+
+
+def _stripped(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with columns of names as text, and no blanks around these and the columns' names."""
+    table = table.rename({name: name.strip() for name in table.columns})
+    names = [name for name in table.columns if name.lower() in (*NAMES, *CALLED)]
+    texts = [name for name in names if name.lower() in NAMES or table[name].dtype == pl.String]
+    return table.with_columns(pl.col(texts).cast(pl.String).str.strip_chars())
 
 
 def lines_above(name: str) -> int:
@@ -184,7 +189,7 @@ def _csv_arguments(path: Path) -> dict:
         )
     separator = above[1] if above else max(SEPARATORS, key=header.count)
     names = next(csv.reader([header], delimiter=separator), [])
-    for name, times in Counter(filter(None, names)).most_common(1):
+    for name, times in Counter(filter(None, map(str.strip, names))).most_common(1):
         if times > 1:
             raise InputError(f"{path} has {times} columns {name!r}: give each a name of its own (in wandb, each run).")
     # with semicolons numbers may have decimal commas, as in many European spreadsheets

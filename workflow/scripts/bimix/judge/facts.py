@@ -39,6 +39,7 @@ COLUMNS = (
     "steps_ratio",
 )
 LEAST_SEEDS = 3  # proposed where the noise is not known
+OUTSIDE = 0.01  # of a share beyond those of the runs: a law's word there is not a measurement
 
 
 @dataclass(frozen=True)
@@ -278,16 +279,23 @@ def optimum_facts(of: Evidence, mixture: str) -> dict:
 
 def risk_facts(of: Evidence, changed: Mapping | None) -> dict:
     """What may be wrong with the mixture to take: losses above the reference's, by how many percent, of the
-    losses that `changed`, and the text that is read more than once.
+    losses that `changed`, the text that is read more than once, and, where it was not trained, domains whose
+    shares lie outside those of the runs.
     """
     rises: dict[str, float] = {}
     if of.judged is not None and changed and changed["over"] == of.judged.criterion.reference:
         losses = [column.name for column in of.judged.runs.columns if not column.metric]
         rises = {name: changed["measured"][name] for name in losses if name in changed["measured"]}
     above = {name: rises[name] for name in sorted(rises, key=rises.get, reverse=True) if rises[name] > 100 * HELD}
-    epochs = epochs_of(of.shares.get(of.verdict.best, {}), of.pools, of.run_tokens)
+    shares, outside = of.shares.get(of.verdict.best, {}), []
+    epochs = epochs_of(shares, of.pools, of.run_tokens)
     repeated = {name: often for name, often in epochs.items() if often > 1}
-    return {"tested": of.verdict.tested, "losses": len(rises), "above_percent": above, "epochs": repeated}
+    if not of.verdict.tested:
+        for name, seen in of.fits[of.optimum].sought.fitted["proportions_seen"].items():
+            if not seen["min"] - OUTSIDE <= shares.get(name, 0.0) <= seen["max"] + OUTSIDE:
+                outside.append(name)
+    found = {"tested": of.verdict.tested, "losses": len(rises), "above_percent": above, "epochs": repeated}
+    return found | {"outside": outside}
 
 
 def changes(of: Evidence) -> dict | None:

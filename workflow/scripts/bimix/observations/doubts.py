@@ -1,7 +1,9 @@
 """Checks for valid input that is probably wrong: misspelt names, perplexities, gaps, outliers."""
 
+import math
 from difflib import get_close_matches
 
+import numpy as np
 import polars as pl
 
 from bimix.errors import InputError
@@ -14,6 +16,9 @@ NEAR = 0.85  # of 1, by difflib: two names of which one may be a misspelling of 
 # An outlier, among at least FEWEST runs at its step: its log is this many median absolute
 # deviations from the median, and its ratio to the median is this large.
 DEVIATIONS, TIMES, FEWEST = 8.0, 3.0, 5
+# Runs may be in bits whose mean log loss is about this much above that of the others; a third of it is the
+# most that runs of one unit differ by.
+BITS, OFF = -math.log(math.log(2)), 0.05
 
 
 def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, str]) -> tuple[str, ...]:
@@ -43,6 +48,7 @@ def check_meant(losses: pl.DataFrame, shares: pl.DataFrame, names: tuple[str, st
         *said,
         *_missing(losses, names[0], run),
         *_unlike(losses, names[0]),
+        *_in_bits(losses, names[0]),
     )
 
 
@@ -101,4 +107,22 @@ def _unlike(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
         f"{place(name, row)}: the loss of mixture {row['mixture']!r} on {row['domain']!r} at step {row['step']} is"
         f" {row['loss']:g}, unlike those of the other {row['runs'] - 1} runs there: the law follows it if it stays."
         for row in odd.iter_rows(named=True)
+    )
+
+
+def _in_bits(losses: pl.DataFrame, name: str) -> tuple[str, ...]:
+    """Runs of one size whose losses at the last step are as if in bits, unlike those of the others."""
+    key = run_key(losses, "seed")
+    ends = losses.filter(pl.col("step") == pl.col("step").max())
+    levels = ends.group_by(key, maintain_order=True).agg(pl.col("loss").log().mean()).sort("loss")
+    if set(key) & set(RUN[1:]) or levels.height < FEWEST:
+        return ()
+    logs = levels["loss"].to_numpy()
+    above = int(np.diff(logs).argmax()) + 1
+    low, high = logs[:above], logs[above:]
+    if abs(high.mean() - low.mean() - BITS) > OFF or max(np.ptp(low), np.ptp(high)) > BITS / 3:
+        return ()
+    return (
+        f"{name}: the losses of {few(levels['mixture'][above:])} are 1.44 times those of the other runs, as if in bits: multiply them"
+        " by ln 2 = 0.693 if they are.",
     )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from bimix.judge.verdict import FEW_RUNS, OBSERVED, SHRUNK
+from bimix.observations.tables import few
 
 EVEN = 5e-4  # shares that differ by less are equal in words
 LARGEST = 3  # shares that are named
@@ -250,6 +251,10 @@ def risk(facts: Mapping) -> str:
     found, measured, parts = facts["risk"], facts["measured"], []
     if not found["tested"]:
         parts.append("no run was trained on it")
+    if found["outside"]:
+        parts.append(
+            f"its shares of {few(found['outside'])} lie outside those of all runs, where the law was not tested"
+        )
     if found["losses"]:
         above, whom = found["above_percent"], words(facts, measured["reference"])
         parts.append(f"{len(above) or 'none'} of {found['losses']} losses end above those of {whom}")
