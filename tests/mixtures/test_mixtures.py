@@ -16,7 +16,6 @@ from tokenised import call
 import gather_mixtures
 import mix_entropy
 import mix_given
-import mix_published
 import mix_tokens
 import mix_uniform
 from bimix.mixtures.mixture import Mixture, as_mixture, decimals, read_proportions
@@ -39,18 +38,18 @@ def test_every_published_column_becomes_a_mixture_to_a_millionth(tmp_path: Path)
         domains = [row["domain"] for row in rows]
         assert len(rows) == count and {"baseline", "doremi", "se", "ce", "je", "vne", other} < set(rows[0])
         for column in list(rows[0])[1:]:
-            call(mix_published, table=path, column=column, domains=domains, out=out)
+            call(mix_given, mixture=path, name=column, domains=domains, out=out)
             mixture, total = read(out), float(sum(Decimal(row[column]) for row in rows))
             assert sum(Decimal(repr(share)) for share in mixture.values()) == 1
             assert list(mixture) == sorted(domains)
             for row in rows:
                 assert mixture[row["domain"]] == pytest.approx(float(row[column]) / total, abs=1e-6)
-        refused("no column 'x'", call, mix_published, table=path, column="x", domains=domains, out=out)
+        refused("or domain and x, not domain", call, mix_given, mixture=path, name="x", domains=domains, out=out)
 
 
 def test_a_published_table_may_have_any_form_of_a_users_table(tmp_path: Path) -> None:
     table, out = tmp_path / "own.csv", tmp_path / "m.json"
-    mix = functools.partial(call, mix_published, table=table, column="mix", domains=["red", "blue"], out=out)
+    mix = functools.partial(call, mix_given, mixture=table, name="mix", domains=["red", "blue"], out=out)
     for text in (
         "domain;mix\nred;0,6\nblue;0,4\n",
         "sep=,\nDomain,mix\nred,60%\nblue,40%\n",
@@ -60,7 +59,10 @@ def test_a_published_table_may_have_any_form_of_a_users_table(tmp_path: Path) ->
         mix()
         assert read(out) == {"red": 0.6, "blue": 0.4}
     for text, words in (
-        ("source,mix\nred,1\n", "own.csv, line 1: there is no column 'domain', only source, mix"),
+        (
+            "source,mix\nred,1\n",
+            "own.csv, line 1: the columns must be domain and proportion, or domain and mix, not source, mix",
+        ),
         ("domain,mix\nred,0.6\nblue,\n", "the proportion of 'blue' is empty"),
         ("domain,mix\nred,0.5\nred,0.5\n", "the domain 'red' stands there twice"),
         ("domain,mix\nred,0.6\nblue,0.3\n", "sum to 0.9"),

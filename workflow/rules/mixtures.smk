@@ -44,31 +44,6 @@ rule mix_entropy:
         """
 
 
-rule mix_published:
-    """One column of a published table of mixtures, scaled to sum to one."""
-    input:
-        table=planned(lambda dataset: published_table(dataset.block["published"], code(""))),
-    output:
-        mixture="results/{dataset}/mixtures/published_{column}.json",
-    log:
-        "results/{dataset}/logs/mix_published/{column}.log",
-    wildcard_constraints:
-        dataset=datasets_with("corpus"),
-    conda:
-        "../../envs/analysis.yaml"
-    params:
-        domains=setting("domains"),
-        version=planned(lambda dataset: file_version(dataset, dataset.block["published"]) or dataset.block["domains"]),
-    shell:
-        RUN + r"""mix_published.py \
-            --table {input.table:q} \
-            --column {wildcards.column:q} \
-            --domains {params.domains:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
-
-
 rule mix_given:
     """A mixture file of the user's own, or what DoReMi and DoGE found, with its domains checked."""
     input:
@@ -93,6 +68,21 @@ rule mix_given:
             --out {output.mixture:q} \
             2>{log:q}
         """
+
+
+use rule mix_given as mix_published with:
+    # a column of a published table of mixtures, scaled to sum to one
+    input:
+        mixture=planned(lambda dataset: published_table(dataset.block["published"], code(""))),
+    output:
+        mixture="results/{dataset}/mixtures/published_{own}.json",
+    log:
+        "results/{dataset}/logs/mix_published/{own}.log",
+    wildcard_constraints:
+        dataset=datasets_with("corpus"),
+    params:
+        domains=setting("domains"),
+        version=planned(lambda dataset: file_version(dataset, dataset.block["published"]) or dataset.block["domains"]),
 
 
 rule mix_stages:

@@ -1,10 +1,10 @@
-"""Check a mixture file of the user's own and take it in.
+"""Check a mixture file of the user's own, or a column of a published table, and take it in.
 
 {domain: proportion} or stages of them as JSON, or a table with the columns domain and proportion ->
 mixtures/{name}.json
 
-A table may have the column mixture, and further ones, as the mixtures that propose_first.py
-proposes: the rows of --name count.
+The proportions may stand in a column called --name. A table may have the column mixture, and further
+ones, as the mixtures that propose_first.py proposes: the rows of --name count.
 """
 
 import argparse

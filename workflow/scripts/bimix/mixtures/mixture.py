@@ -46,9 +46,9 @@ class Mixture:
 
     @classmethod
     def read(cls, path: Path | str, domains: Sequence[str] | None = None, name: str | None = None) -> "Mixture":
-        """The mixture in a JSON file, in JSON text, or in a table of domain and proportion; of one
-        with a column mixture that of `name`, which may be None where there is one. Errors: there is
-        none; those of `parse`.
+        """The mixture in a JSON file, in JSON text, or in a table: of domain and proportion, of domain and a
+        column called `name`, or of mixture, domain and proportion, where `name` may be None if there is one
+        mixture. Errors: there is none; those of `parse`.
         """
         if not is_text(str(path)) and not str(path).endswith(".parquet"):
             return cls.parse(*read_object(path), domains)
@@ -148,13 +148,11 @@ def _of_table(path: Path | str, name: str | None) -> dict[str, object]:
         if name not in names:
             raise InputError(f"{path} has no mixture {name!r}: name one of its column mixture.")
         table = table.filter(pl.col("mixture") == name).select("domain", "proportion")
-    return proportions_in(table, path)
-
-
-def proportions_in(table: pl.DataFrame, path: Path | str) -> dict[str, object]:
-    """{domain: proportion} of the two columns of a table, unchecked but for domains named twice."""
+    if "domain" in table.columns and name in table.columns and name != "domain":
+        table = table.select("domain", proportion=name)
     if set(table.columns) != {"domain", "proportion"}:
-        raise InputError(f"{path}:1: the columns must be domain and proportion, not {', '.join(table.columns)}.")
+        wanted = "domain and proportion" + ("" if name is None else f", or domain and {name}")
+        raise InputError(f"{path}, line 1: the columns must be {wanted}, not {', '.join(table.columns)}.")
     twice = table.filter(pl.col("domain").is_duplicated())["domain"]
     if len(twice):
         raise InputError(f"{path}: the domain {twice[0]!r} stands there twice.")
