@@ -66,6 +66,17 @@ def test_bounds_hold_and_runs_there_are_kept_away_from(tmp_path: Path) -> None:
     assert numbers[1] > numbers[0]
 
 
+def test_the_first_run_separates_domains_that_runs_there_do_not(tmp_path: Path) -> None:
+    """Both runs without code have 0.3 of papers."""
+    run = np.array([[0, 0.3, 0.7], [0, 0.3, 0.7], [0.3, 0.1, 0.6], [0.2, 0.4, 0.4]])
+    rows = [(f"m{n}", name, one) for n, own in enumerate(run) for name, one in zip(TOKENS, own, strict=True)]
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "run.csv")
+    name, own = next(iter(first(tmp_path, "--mixtures", str(tmp_path / "run.csv"), "--count", "2").items()))
+    assert name == "first_001" and own["code"] == 0 and abs(own["papers"] - 0.3) > 0.05
+    bounded = first(tmp_path, "--mixtures", str(tmp_path / "run.csv"), "--lower", '{"code": 0.01}')
+    assert all(own["code"] >= 0.01 - 1e-6 for own in bounded.values())
+
+
 def test_mixtures_of_ones_own_are_among_those_to_choose(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("se", "code", 0.8), ("se", "papers", 0.1), ("se", "web", 0.1)]
     pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "own.csv")

@@ -17,6 +17,7 @@ from bimix.search import rounds
 from bimix.search.answer import once
 
 REPORT = {"stopped": None, "expected_gain": 0.01, "noise": None, "proposals": []}
+AFTER = REPORT | {"proposals": [{"mixture": "round1"}]}
 
 
 def test_a_search_ends_where_two_rounds_expect_less_than_the_noise_of_a_run() -> None:
@@ -34,7 +35,7 @@ def test_a_round_after_the_end_is_the_one_before_again(tmp_path) -> None:
     first = mixtures.filter(pl.col("mixture") == "m4").with_columns(mixture=pl.lit("round1"))
     pl.concat([mixtures, first]).write_csv(tmp_path / "mixtures.csv")
     before, report, out = (tmp_path / name for name in ("1.json", "2.json", "next.csv"))
-    before.write_text(json.dumps(REPORT | {"stopped": "nothing was left."}))
+    before.write_text(json.dumps(AFTER | {"stopped": "nothing was left."}))
     flags += ["--out", str(out), "--report", str(report), "--reports", str(before)]
     propose_round.main([*flags, "--round", "2"])
     assert pl.read_csv(out)["mixture"].unique().to_list() == ["round2"]
@@ -58,7 +59,7 @@ def test_a_search_ends_where_its_budget_is_spent(tmp_path) -> None:
     ):
         propose_round.main([*flags, "--round", "1", "--budget", "3e11"])
     before = tmp_path / "1.json"
-    before.write_text(json.dumps(REPORT))
+    before.write_text(json.dumps(AFTER))
     mixtures = pl.read_csv(tmp_path / "mixtures.csv")
     again = mixtures.filter(pl.col("mixture") == "m4").with_columns(mixture=pl.lit("round1"))
     pl.concat([mixtures, again]).write_csv(tmp_path / "mixtures.csv")

@@ -16,8 +16,9 @@ from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search.posterior import Shares, kriged, seen_of, total_variation
-from bimix.search.rounds import Search
+from bimix.search.posterior import Shares, kriged, seen_of, squares, total_variation
+from bimix.search.rounds import Search, stuck
+from bimix.transfer.unseen import confounded
 
 
 def search_of(observed: Observations, noise: float | None = 0.001, upper=(1.0, 1.0, 1.0), **objective) -> Search:
@@ -99,13 +100,45 @@ def test_where_benchmarks_alone_weigh_the_law_proposes_in_all_turns() -> None:
 
 def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
     search = search_of(runs(START), upper=(0.4, 0.7, 0.5), weights={"law": 1, "web": 1})
-    for turn in (0, 1):
-        found = search.next(turn).shares
+    for turn, far in ((0, False), (1, False), (0, True)):
+        found = search.next(turn, far=far).shares
         assert found.sum() == pytest.approx(1) and (found <= np.array([0.4, 0.7, 0.5]) + 1e-9).all()
         assert total_variation(found[None], START).min() >= 0.05 - 1e-6
     first = search.next(0)
     second = search.next(0, others=first.shares[None])
     assert total_variation(first.shares[None], second.shares[None])[0, 0] >= 0.05 - 1e-6
+
+
+def test_a_round_far_from_the_best_run_comes_after_two_that_found_none_better() -> None:
+    search = search_of(runs(START), weights={"law": 1})
+    best = START[[search.best]]
+    assert squares(search.next(0, far=True).shares[None], best)[0, 0] >= 0.3**2
+    offered = np.random.default_rng(1).dirichlet(np.ones(3), 40)
+    found = search.next(1, offered, far=True)
+    assert squares(found.shares[None], best)[0, 0] >= 0.3**2 and found.voice == "law, away from the best"
+    near = offered[squares(offered, best)[:, 0] < 0.3**2]
+    assert search.next(0, near, far=True).candidate == search.next(0, near).candidate, "where none is far the lowest"
+    rounds = [["a"], ["b", "c"], ["d"], ["e"], ["f"]]
+    assert [stuck("m0", rounds[:n]) for n in range(6)] == [False, False, True, False, False, True]
+    assert [stuck("c", rounds[:n]) for n in range(2, 6)] == [False, False, True, False]
+
+
+def test_domains_that_the_runs_do_not_separate_are_separated_once(tmp_path) -> None:
+    """Runs without code have 0.3 of law, all: the first round is another share of law, without code."""
+    shares = np.array([[0, 0.3, 0.7], [0, 0.3005, 0.6995], [0.3, 0.2, 0.5], [0.5, 0.3, 0.2], [0.2, 0.5, 0.3]])
+    assert (0, 1) in confounded(shares)
+    flags, out, report = tables(tmp_path, runs(shares)), tmp_path / "next.csv", tmp_path / "report.json"
+
+    def proposed(weights: str, *more: str) -> np.ndarray:
+        propose_round.main([*flags, "--weights", weights, *more, "--out", str(out), "--report", str(report)])
+        return pl.read_csv(out).sort("mixture", "domain")["proportion"].to_numpy()
+
+    found = proposed('{"code": 1, "web": 1}')
+    assert found[0] == 0 and abs(found[1] - 0.3) > 0.05 and confounded(np.vstack([shares, found])) == []
+    assert json.loads(report.read_text())["proposals"][0]["voice"] == "law, to separate domains"
+    for weights, more in (('{"web": 1}', ()), ('{"code": 1}', ("--lower", '{"code": 0.01}'))):
+        proposed(weights, *more)
+        assert json.loads(report.read_text())["proposals"][0]["voice"] == "law"
 
 
 def test_both_voices_hold_the_constraints_by_the_law() -> None:
@@ -114,8 +147,8 @@ def test_both_voices_hold_the_constraints_by_the_law() -> None:
     bound = search_of(runs(START), kind="no_worse_than", weights={"law": 1}, reference=reference, margin=0.02)
     free = search_of(runs(START), weights={"law": 1})
     assert bound.goal.excess(free.next(1).shares).max() > 0.01
-    for turn in (0, 1):
-        assert bound.goal.excess(bound.next(turn).shares).max() <= 1e-6
+    for turn, far in ((0, False), (1, False), (0, True)):
+        assert bound.goal.excess(bound.next(turn, far=far).shares).max() <= 1e-6
 
 
 def test_rounds_find_what_one_shot_of_the_law_misses() -> None:

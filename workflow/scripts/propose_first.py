@@ -4,7 +4,8 @@ tokens of each domain, optional mixtures of one's own (as of entropies) and mixt
 mixture, domain, proportion
 
 Token shares, equal shares, rules by hand where --weights want some domains, the mixtures of
---candidates and draws around all of these; picked one by one, each the farthest from those before.
+--candidates and draws around all of these; picked one by one, each the farthest from those before. Where
+runs of --mixtures do not separate two domains, the first proposed does.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from bimix.optimum.bounds import feasible_bounds, with_least
 from bimix.optimum.flags import add_flags, asked_objective, limits_of
 from bimix.outputs import write_table
 from bimix.search.by_hand import EPOCHS, Wanted
-from bimix.search.first import first_runs, last_number
+from bimix.search.first import draws, first_runs, last_number, maximin, separating
 from bimix.tables import read_table, read_tokens
 
 LEAST = 0.25  # of a domain's share of the tokens: nobody trains on one domain alone
@@ -58,7 +59,11 @@ def main(argv: list[str] | None = None) -> None:
             named[name] = shares
     seen_names, seen = of_table(options.mixtures, domains)
     bounds = with_least(low, high, domains, LEAST, tokens, limits[0]), high
-    found = first_runs(named, bounds, seen, options.count, options.seed, after=last_number(seen_names))
+    after = last_number(seen_names)
+    apart = separating(seen, draws(np.mean(list(named.values()), axis=0), low, high, options.seed), low, high)
+    found = {f"first_{after + 1:03d}": apart[row] for row in maximin(apart, seen, 1)} if len(apart) else {}
+    seen = np.concatenate([seen, *(one[None] for one in found.values())])
+    found |= first_runs(named, bounds, seen, options.count - len(found), options.seed, after + len(found))
 
     rows = [(name, *row) for name, shares in found.items() for row in as_mixture(domains, shares).document().items()]
     schema = {"mixture": pl.String, "domain": pl.String, "proportion": pl.Float64}

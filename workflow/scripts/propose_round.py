@@ -21,7 +21,7 @@ from bimix.outputs import write_json, write_table
 from bimix.search.answer import add_search, read_rules, read_search
 from bimix.search.by_hand import allowed
 from bimix.search.models import add_models, read_budget, read_models
-from bimix.search.rounds import Ended, report_lines, report_of, stopped
+from bimix.search.rounds import Ended, report_lines, report_of, stopped, stuck
 from bimix.tables import read_json, read_table
 
 
@@ -72,6 +72,10 @@ def main(argv: list[str] | None = None) -> None:
         rules = read_rules(options, search).requested()
         hand = search.by_hand(rules, allowed(options.hand, options.max_epochs), options.count, candidates)
     found = list(hand.values())
+    made = rounds_before(before, search.seen.names)
+    far = stuck(search.seen.names[search.best], made)
+    if candidates is None and not made and not found and (apart := search.separating()):
+        found.append(apart)
     # Among candidates both voices take turns over rounds; where anything may be run, the law goes
     # first in each: near the best runs the shares say little that these do not.
     turn = 0 if candidates is None else (options.round or len(set(search.seen.names))) - 1
@@ -80,7 +84,7 @@ def main(argv: list[str] | None = None) -> None:
             raise Ended(why)
         while len(found) < options.count:
             others = np.array([one.shares for one in found]).reshape(-1, len(search.lower))
-            found.append(search.next(turn + len(found) - len(hand), candidates, others))
+            found.append(search.next(turn + len(found) - len(hand), candidates, others, far and not found))
     except Ended as error:
         if not before:
             raise
@@ -93,11 +97,8 @@ def main(argv: list[str] | None = None) -> None:
     report["stopped"] = stopped([*before, report], ended)
     shares = [one.shares for one in found]
     if report["stopped"]:
-        again = round_names(first - 1, options.count)
-        if names is not None:  # candidates keep their names
-            again = named = [
-                one["mixture"] for one in next(one for one in reversed(before) if one["proposals"])["proposals"]
-            ]
+        again = [one["mixture"] for one in next(one for one in reversed(before) if one["proposals"])["proposals"]]
+        named = named if names is None else again  # candidates keep their names
         listed, table = proportions_of(read_table(options.mixtures), search.observed.domains, str(options.mixtures))
         shares = [table[listed.index(name)] for name in again]
         report["proposals"] = []
@@ -105,6 +106,14 @@ def main(argv: list[str] | None = None) -> None:
     if options.report:
         write_json(options.report, report)
     print("\n".join(report_lines(report)))
+
+
+def rounds_before(reports: Sequence[dict], names: Sequence[str]) -> list[list[str]]:
+    """The mixtures of each round so far, by the reports, or else by the names of runs."""
+    if reports:
+        return [[one["mixture"] for one in report["proposals"]] for report in reports]
+    numbers = sorted({round_of(name) for name in names} - {None})
+    return [[name for name in names if round_of(name) == number] for number in numbers]
 
 
 def _overspent(options, search) -> str | None:

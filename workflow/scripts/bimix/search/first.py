@@ -5,6 +5,7 @@ fitted to logs of shares.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.search.posterior import squares
+from bimix.transfer.unseen import SEEN, VARIED, confounded
 
 NAMED = re.compile(r"first_(\d+)")
 DRAWN = 2000
@@ -48,6 +50,25 @@ def first_runs(
             after += 1
         found[names[row] if row < len(names) else f"first_{after:03d}"] = offered[row]
     return found
+
+
+def separating(
+    seen: np.ndarray, drawn: np.ndarray, lower: np.ndarray, upper: np.ndarray, counts: np.ndarray | None = None
+) -> np.ndarray:
+    """Mixtures (k, m) that separate domains which the runs `seen` (n, m) do not: the drawn ones without the
+    domain i of most pairs (`confounded`), those with another share of the most j. None where i must have a
+    share by its lower bound, or does not count: `counts` (m,).
+    """
+    found = confounded(seen) if len(seen) else []
+    pairs = [(i, j) for i, j in found if lower[i] == 0 and (counts is None or counts[i])]
+    if not pairs:
+        return drawn[:0]
+    left_out = Counter(i for i, _ in pairs).most_common(1)[0][0]
+    others = [j for i, j in pairs if i == left_out]
+    usual = seen[seen[:, left_out] <= SEEN][0, others]
+    without = fit_into_bounds(drawn, lower, np.where(np.arange(len(upper)) == left_out, 0.0, upper))
+    told = (np.abs(without[:, others] - usual) > VARIED).sum(axis=1)
+    return without[(told == told.max()) & (told > 0)]
 
 
 def last_number(names: Iterable[str]) -> int:

@@ -6,7 +6,7 @@ to the fit, cures that, round by round.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
 
 import numpy as np
 from scipy.optimize import minimize
@@ -15,7 +15,8 @@ from bimix.errors import InputError
 from bimix.mixtures.by_hand import fit_into_bounds
 from bimix.optimum.goal import HELD
 from bimix.search.by_hand import Wanted
-from bimix.search.posterior import MISSED, USUAL_NOISE, Law, Posterior, squares, total_variation
+from bimix.search.first import separating
+from bimix.search.posterior import MISSED, USUAL_NOISE, Posterior, squares, total_variation
 from bimix.transfer.unseen import unseen
 
 DISTANCE = 0.05  # total variation of a new run from all others, at least
@@ -33,7 +34,7 @@ class Ended(InputError):
 
 @dataclass(frozen=True)
 class Next:
-    """A mixture to run (m,), who proposed it, and the law's expectations in logs."""
+    """A mixture to run (m,), who proposed it, and the expectations of the law and all runs in logs."""
 
     shares: np.ndarray
     voice: str
@@ -41,27 +42,6 @@ class Next:
     deviation: float
     gain: float  # that is expected of the run, over the best run
     candidate: int | None = None  # its row among the candidates
-
-
-def bold(law: Law) -> SimpleNamespace:
-    """The voice of a law at its lower end where a mixture trains on domains that no run does: the
-    mixtures that these runs may be worth the most for, which settles whether they are.
-    """
-
-    def mean(shares: np.ndarray) -> np.ndarray:
-        return law.mean(shares) - law.new(shares)
-
-    return SimpleNamespace(name=law.name, mean=mean, slope=lambda shares: None)
-
-
-def away(law: Law, best: np.ndarray) -> SimpleNamespace:
-    """The voice of a law away from the best run (m,), where it may have a second, lower valley."""
-
-    def mean(shares: np.ndarray) -> np.ndarray:
-        near = np.sqrt(squares(shares, best[None]))[:, 0] < FAR
-        return law.mean(shares) + MISSED * near
-
-    return SimpleNamespace(name=f"{law.name}, away from the best", mean=mean, slope=lambda shares: None)
 
 
 def stuck(best: str, rounds: Sequence[Collection[str]]) -> bool:
@@ -85,20 +65,43 @@ class Search(Posterior):
         self, turn: int, candidates: np.ndarray | None = None, others: np.ndarray | None = None, far: bool = False
     ) -> Next:
         """The mixture to run in a turn, from 0: the law proposes in the first, the shares in the
-        second, and so on; where there is no second voice the law in all.
+        second, and so on; where there is no second voice the law in all. If it must be `far`, the law
+        proposes, away from the best run, where the objective may have a second, lower valley.
 
         Of `candidates` (N, m) one; else within the bounds at the distance from all runs, and from
         `others` (k, m) that are to be run as well. Errors: none is left.
         """
-        voice = self.second if turn % 2 else None
-        voice = voice or (bold(self.law) if unseen(self.law.fitted) else self.law)
-        if far:
-            voice = away(self.law, self.seen.shares[self.best])
         taken = self.seen.shares if others is None else np.concatenate([self.seen.shares, others])
+        voice = self.second if turn % 2 and not far else None
+        name, level, slope = "law, away from the best" if far else "law", partial(self._level, far=far), None
+        if voice is not None:
+            name, level, slope = voice.name, voice.mean, voice.slope
+        elif not far and not unseen(self.law.fitted):
+            slope = self.law.slope
         if candidates is not None:
-            row = self._picked(voice, candidates, taken)
-            return self._next(candidates[row], voice.name, row)
-        return self._next(self._found(voice, taken), voice.name)
+            row = self._picked(level, candidates, taken)
+            return self._next(candidates[row], name, row)
+        return self._next(self._found(level, slope, taken), name)
+
+    def _level(self, shares: np.ndarray, far: bool = False) -> np.ndarray:
+        """Log objectives (k,) by which the law ranks mixtures (k, m). Those that train on domains that no
+        run does count at their lower end: a run there settles whether they are worth it.
+        """
+        near = np.sqrt(squares(shares, self.seen.shares[[self.best]]))[:, 0] < FAR
+        return self.law.mean(shares) - self.law.new(shares) + MISSED * (near & far)
+
+    def separating(self) -> Next | None:
+        """The lowest mixture that separates domains for the losses that count, which the runs do not; None
+        where they do, or the law takes no domain for another.
+        """
+        if self.law.fitted["law"] != "transfer":
+            return None
+        own = {self.observed.pairs.get(name, name) for name in np.array(self.goal.names)[self.goal.weights > 0]}
+        counts = np.isin(self.observed.domains, list(own))
+        found = separating(self.seen.shares, self._drawn(self._level), self.lower, self.upper, counts)
+        if not len(found):
+            return None
+        return self._next(found[int(np.argmin(self._level(found)))], "law, to separate domains")
 
     def by_hand(
         self, rules: Wanted, epochs: Sequence[float], count: int, candidates: np.ndarray | None = None
@@ -137,34 +140,37 @@ class Search(Posterior):
         """The candidates (N,) within the bounds that are none of the runs."""
         return self._within(candidates) & (total_variation(candidates, taken).min(axis=1) > 1e-6)
 
-    def _picked(self, voice, candidates, taken) -> int:
+    def _picked(self, level, candidates, taken) -> int:
         fits, left = self._within(candidates), self._left(candidates, taken)
         if not left.any():
             raise Ended(
                 f"none of the {len(candidates)} candidates is left that was not measured"
                 + ("." if fits.all() else f"; {int((~fits).sum())} lie outside the bounds.")
             )
-        return int(np.argmin(np.where(left, voice.mean(candidates), np.inf)))
+        return int(np.argmin(np.where(left, level(candidates), np.inf)))
 
-    def _found(self, voice, taken) -> np.ndarray:
-        """Where a voice is least in the bounds, away from runs: descents from the best draws."""
-        drawn = self._drawn(voice)
+    def _found(self, level, slope, taken) -> np.ndarray:
+        """The lowest mixture within the bounds, away from runs: of draws, and of descents from the best of
+        them, where the level has a `slope`.
+        """
+        drawn = self._drawn(level)
         drawn = drawn[total_variation(drawn, taken).min(axis=1) >= self.distance]
         if not len(drawn):
             raise Ended(
                 f"within the bounds every mixture is nearer than {self.distance:g} (total variation) to one that was run:"
                 " the search has ended; widen the bounds to go on."
             )
-        order = np.argsort(voice.mean(drawn), kind="stable")
-        starts = _apart(drawn[order], self.distance, DESCENTS)
-        ends = [self._descent(voice, start, taken) for start in starts]
-        found = np.concatenate([np.array([one for one in ends if one is not None]).reshape(-1, drawn.shape[1]), starts])
-        return found[int(np.argmin(voice.mean(found)))]
+        order = np.argsort(level(drawn), kind="stable")
+        found = list(_apart(drawn[order], self.distance, DESCENTS))
+        if slope is not None and slope(found[0]) is not None:
+            ends = [self._descent(level, slope, start, taken) for start in found]
+            found = [one for one in ends if one is not None] + found
+        return found[int(np.argmin(level(np.array(found))))]
 
-    def _drawn(self, voice) -> np.ndarray:
+    def _drawn(self, level) -> np.ndarray:
         """Draws (n, m) within the bounds: around and between the best runs, and anywhere."""
         draw, m = np.random.default_rng(len(self.seen.names)), len(self.lower)
-        order = np.argsort(voice.mean(self.seen.shares), kind="stable")
+        order = np.argsort(level(self.seen.shares), kind="stable")
         best = self.seen.shares[order[:5]]
         parts = draw.dirichlet(np.ones(len(best)), DRAWN // 4) @ best
         steps = draw.dirichlet(np.ones(m), DRAWN // 4)
@@ -179,10 +185,8 @@ class Search(Posterior):
         drawn = np.concatenate([parts, (1 - length) * some + length * steps, *around, anywhere])
         return fit_into_bounds(drawn, self.lower, self.upper)
 
-    def _descent(self, voice, start, taken) -> np.ndarray | None:
+    def _descent(self, level, slope, start, taken) -> np.ndarray | None:
         """Where SLSQP ends from a start, outside the balls around the runs; None if no better."""
-        if voice.slope(start) is None:
-            return None
         near = taken[total_variation(start[None], taken)[0] < 0.5]
 
         def apart(r):
@@ -192,7 +196,7 @@ class Search(Posterior):
         if len(near):
             constraints.append({"type": "ineq", "fun": apart, "jac": lambda r: 0.5 * np.sign(r - near)})
         found = minimize(
-            lambda r: (float(voice.mean(np.maximum(r, 0.0)[None])[0]), voice.slope(np.maximum(r, 0.0))),
+            lambda r: (float(level(np.maximum(r, 0.0)[None])[0]), slope(np.maximum(r, 0.0))),
             start,
             jac=True,
             method="SLSQP",
@@ -207,7 +211,7 @@ class Search(Posterior):
         line = start + np.linspace(0, 1, 257)[:, None] * (end - start)
         held = np.flatnonzero((self.goal.excess(line) <= HELD).all(axis=-1))
         end = line[held[-1]] if len(held) else end
-        better = voice.mean(end[None])[0] <= voice.mean(start[None])[0]
+        better = level(end[None])[0] <= level(start[None])[0]
         return end if better and total_variation(end[None], taken).min() >= self.distance - 1e-6 else None
 
 
