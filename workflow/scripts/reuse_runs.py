@@ -1,7 +1,8 @@
 """Join the runs of earlier corpora to those of a new one, as the pair of tables that laws read.
 
 Optional losses and mixtures of the new runs; those of the older ones; a map of domains -> losses and
-mixtures, and the digests of what was reused. Domains that a run did not have are at proportion 0.
+mixtures, and the digests of what was reused. Domains that a run did not have are at proportion 0. See to
+it that all runs have one tokenizer, recipe and held-out text: tables do not say it.
 """
 
 import argparse
