@@ -27,7 +27,7 @@ VALIDATION_ROWS = 5
 LONGEST = [
     *("slurm", "small_run", "crashes", "workflow", "observed_workflow", "verification", "pages", "report"),
     *("reweighting", "frozen_plans", "command", "benchmarks", "answer_questions", "pretraining", "two_nodes"),
-    *("moved_settings", "doctor", "prior", "pairs", "elsewhere", "trainer_runs", "examples", "changed_text"),
+    *("moved_settings", "doctor", "prior", "elsewhere", "trainer_runs", "changed_text"),
     *("rivals", "launch_training", "transfer", "compiled", "state"),
 ]
 

@@ -1,16 +1,20 @@
-"""The report in a wide and a narrow window: entries open, images show, no console error."""
+"""Two tables of measured losses lead to all results, and to a report whose entries open and whose images show
+in a wide and a narrow window, without an error in the console.
+"""
 
+import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
 import yaml
 from browser import Browser, obstacle
-from checkout import link_checkout, said
+from checkout import call, link_checkout, said
 
 ROOT = Path(__file__).parents[2]
 DOMAINS, STEPS = ["code & co", "web"], [500, 1000, 2000, 4000, 8000]
@@ -49,14 +53,19 @@ return path !== arguments[0] && found && found.getAttribute("src") === path && f
 ROWS = "[...document.querySelectorAll('tbody tr')]"
 
 
+class Measured(NamedTuple):
+    folder: Path
+    printed: str
+    errors: str
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of five measured mixtures of two domains; nothing is trained."""
-    if obstacle() is not None:
-        assert "REQUIRE_BROWSER" not in os.environ, obstacle()
-        pytest.skip(obstacle())
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """The results of five measured mixtures of two domains, behind a link; nothing is trained."""
     folder = tmp_path_factory.mktemp("report")
     link_checkout(folder)
+    (folder / "disk").mkdir()
+    (folder / "results").symlink_to("disk")
     shares = {f"m{k}": (share, 1 - share) for k, share in enumerate((0.2, 0.35, 0.5, 0.65, 0.8))}
     random = np.random.default_rng(0)
     mixtures = [(name, domain, p) for name, own in shares.items() for domain, p in zip(DOMAINS, own, strict=True)]
@@ -81,9 +90,52 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # The report lists bimix first: the one whose optimum the summary names is the other.
     laws = {"compare": ["bimix"], "optimise": ["transfer", "bimix"], "intervals": {"resamples": 20}}
     (folder / "own.yaml").write_text(yaml.safe_dump({"run": ["own"], "laws": laws, "datasets": {"own": own}}))
-    for more in ([], ["--report", "report.html"]):
-        said(folder, "--configfile", "own.yaml", *more)
-    return folder / "report.html"
+    done = call(folder, "--configfile", "own.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return Measured(folder, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_everything_follows_from_two_tables(measured: Measured) -> None:
+    folder, printed, errors = measured
+    said = errors.splitlines()
+    assert re.search(r"^\d+ jobs$", errors, re.MULTILINE)
+    assert len(said) <= 40 and not [line for line in said if "reason:" in line or "rule fit_law:" in line]
+    assert next(iter(folder.glob(".snakemake/log/*"))).read_text().count("rule fit_law:") == 2
+    results = folder / "results/own"
+    mixture = json.loads((results / "mixtures/bimix.json").read_text())
+    assert list(mixture) == DOMAINS and sum(mixture.values()) == pytest.approx(1)
+    figures = {path.name for path in (results / "figures").iterdir()}
+    kinds = ("steps", "proportions", "predictions", "optimum")
+    of_laws = {f"{kind}_observed_{law}_fitted.svg" for kind in kinds for law in ("bimix", "transfer")}
+    perplexities = {f"perplexity_observed_{group}.svg" for group in ("fitted", "compare")}
+    assert figures == of_laws | perplexities | {"mixtures.svg", "recommended.svg"}
+    tables = {path.stem for path in (results / "tables").iterdir()}
+    assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
+    text = (results / "summary.txt").read_text()
+    assert text.partition("\n\n")[0] in printed and "The mixture:" not in printed, "through the link"
+    facts = json.loads((results / "verdict.json").read_text())
+    assert (facts["outcome"], facts["tested"]) == ("promised", False)
+    assert facts["law"]["last_step_percent"] is not None and list(facts["law"]["held_out"]) and not facts["entropies"]
+    page = (results / "explore.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
+    assert data["start"] == facts["take"] and {law["name"] for law in data["laws"]} == {"transfer", "bimix"}
+    assert data["mixtures"]["bimix"] == mixture
+    assert "predicted for your runs" in page and "<dt>Take</dt>" in page
+    took = f"gain of {facts['take']} over m4"
+    assert all(took in one for one in (text, (results / "summary_details.txt").read_text()))
+    assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
+    assert "Nothing to be done" in call(folder, "--configfile", "own.yaml").stderr
+
+
+@pytest.fixture(scope="module")
+def report(measured: Measured) -> Path:
+    """The report of these results."""
+    if obstacle() is not None:
+        assert "REQUIRE_BROWSER" not in os.environ, obstacle()
+        pytest.skip(obstacle())
+    said(measured.folder, "--configfile", "own.yaml", "--report", "report.html")
+    return measured.folder / "report.html"
 
 
 @pytest.fixture(scope="module")
@@ -169,13 +221,13 @@ def test_every_caption_is_there_and_says_what_its_rule_has() -> None:
     captions = set()
     for path in (ROOT / "workflow/rules").glob("*.smk"):
         for rule in re.split(r"^(?=rule |checkpoint )", path.read_text(), flags=re.MULTILINE):
-            for call in SHOWN_BY_RULES.finditer(rule):
-                if "{{dataset}}" in call["name"]:  # in `figure`, `table` and the rule of their pages
+            for mark in SHOWN_BY_RULES.finditer(rule):
+                if "{{dataset}}" in mark["name"]:  # in `figure`, `table` and the rule of their pages
                     continue
-                given = re.search(r'caption="(\w+)"', call["more"]) or re.match(r',\s*"([a-z_]+)",', call["more"])
-                caption = ROOT / "workflow/report" / f"{given[1] if given else call['name'].split('_{')[0]}.rst"
+                given = re.search(r'caption="(\w+)"', mark["more"]) or re.match(r',\s*"([a-z_]+)",', mark["more"])
+                caption = ROOT / "workflow/report" / f"{given[1] if given else mark['name'].split('_{')[0]}.rst"
                 captions.add(caption)
                 wanted = set(re.findall(r"snakemake\.params\.(\w+)", caption.read_text()))
-                has = {"reference", "model"} if call["kind"] == "table" else set(re.findall(r"^ {8}(\w+)=", rule, re.M))
+                has = {"reference", "model"} if mark["kind"] == "table" else set(re.findall(r"^ {8}(\w+)=", rule, re.M))
                 assert wanted <= has, f"{caption.name} asks for {wanted - has} of {path.name}"
     assert captions == set((ROOT / "workflow/report").glob("*.rst")) - {ROOT / "workflow/report/workflow.rst"}

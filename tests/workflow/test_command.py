@@ -69,18 +69,34 @@ def mine(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def call(environment: Path, folder: Path, line: str, status: int = 0) -> str:
-    """What `bimix` prints in a folder."""
-    return run(folder, status, environment / "bin/bimix", *line.split())
+# Several calls in one process: their statuses, each behind what its call prints.
+CALLS = """
+import sys
+from bimix.command import main
+for line in sys.argv[1:]:
+    sys.argv = ["bimix", *line.split()]
+    try:
+        status = main()
+    except SystemExit as end:
+        status = end.code
+    print(f"<{status or 0}>", flush=True)
+"""
 
 
 def run(folder: Path, status: int, *command: str | Path) -> str:
     """What a command prints; nothing of the tests' environment is in reach."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    own = known | {"COLUMNS": "120"}
-    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    done = subprocess.run(command, cwd=folder, env=known | {"COLUMNS": "120"}, check=False, **streams)
+    assert done.returncode == status, done.stdout
+    return done.stdout
+
+
+def call(environment: Path, folder: Path, lines: dict[str, int]) -> list[str]:
+    """What `bimix` prints in a folder for each line of words, which ends with this status."""
+    parts = re.split(r"<(\d)>\n", run(folder, 0, environment / "bin/python", "-c", CALLS, *lines))
+    assert dict(zip(lines, map(int, parts[1::2]), strict=True)) == lines, parts
+    return parts[:-1:2]
 
 
 def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment: Path, mine: Path) -> None:
@@ -89,29 +105,32 @@ def test_from_two_tables_to_the_best_mixture_in_a_folder_of_ones_own(environment
     for words in (["init", "-q"], ["commit", "-qm", "x", "--allow-empty"]):
         subprocess.run([*git, *words], check=True)
     tables = "--losses losses.csv --mixtures mixtures.csv"
-    call(environment, mine, f"fit --law bimix {tables} --out law.json")
+    spans = "--step 10000 --level 0.9 --baseline run01"
+    lines = [f"fit --law bimix {tables} --out law.json"]
+    lines += ["predict --coefficients law.json --mixtures mixtures.csv --out predicted.csv"]
+    lines += ["optimise --coefficients law.json --step 10000 --out best.json"]
+    lines += [f"intervals --coefficients law.json {tables} {spans} --out intervals.csv"]
+    call(environment, mine, dict.fromkeys(lines, 0))
     noted = json.loads((mine / "law.json").read_text())["provenance"]
     assert (noted["commit"], noted["clean"], noted["versions"]["bimix"]) == (None, None, cited()["version"])
-    call(environment, mine, "predict --coefficients law.json --mixtures mixtures.csv --out predicted.csv")
     predicted, observed = (
         pl.read_csv(mine / name).sort("mixture", "step", "domain") for name in ("predicted.csv", "losses.csv")
     )
     assert predicted["mixture"].to_list() == observed["mixture"].to_list()
     assert ((predicted["loss"] / observed["loss"] - 1).abs() < 0.01).all()
-    call(environment, mine, "optimise --coefficients law.json --step 10000 --out best.json")
     optimize_mixture.main(["--coefficients", str(mine / "law.json"), "--step", "10000", "--out", str(mine / "by.json")])
     assert json.loads((mine / "best.json").read_text()) == json.loads((mine / "by.json").read_text())
-    call(
-        environment,
-        mine,
-        f"intervals --coefficients law.json {tables} --step 10000 --level 0.9 --baseline run01 --out intervals.csv",
-    )
     gain = pl.read_csv(mine / "intervals.csv").filter(pl.col("quantity").str.contains("gain"))
     assert gain.height and (gain["low"] < gain["estimate"]).all() and (gain["estimate"] < gain["high"]).all()
 
 
 def test_one_command_leads_from_two_tables_to_a_mixture_without_snakemake(environment: Path, mine: Path) -> None:
-    said = call(environment, mine, "solve --losses losses.csv --mixtures mixtures.csv --out solved")
+    said = run(
+        mine,
+        0,
+        environment / "bin/bimix",
+        *["solve", "--losses", "losses.csv", "--mixtures", "mixtures.csv", "--out", "solved"],
+    )
     assert sum(json.loads((mine / "solved/mixture.json").read_text()).values()) == pytest.approx(1)
     assert (mine / "solved/summary.txt").read_text().startswith(said), "the terminal ends on the five lines"
 
@@ -126,47 +145,39 @@ def test_a_mixture_is_exported_by_the_templates_of_the_wheel(environment: Path, 
     (mine / "data.json").write_text(json.dumps({"domains": domains, "records": "samples", "sequence_length": 8}))
     name, form = next((name, form) for name, form in FORMATS.items() if form.ending == ".yaml")
     line = f"export --mixture mixture.json --data data.json --run-tokens 1e9 --format {name}"
-    call(environment, mine, f"{line} --out blend{form.ending}")
+    call(environment, mine, {f"{line} --out blend{form.ending}": 0})
     assert "/code.jsonl" in (mine / f"blend{form.ending}").read_text()
 
 
-HELP = """
-import contextlib, sys
-from bimix.command import main
-for word in sys.argv[1:]:
-    sys.argv = ["bimix", word, "--help"]
-    with contextlib.suppress(SystemExit):
-        main()
-"""
-
-
 def test_help_is_that_of_the_scripts(environment: Path, mine: Path) -> None:
-    listed = call(environment, mine, "--help")
+    # two commands need more packages to begin
+    words = [f"{word} --help" for word in command.COMMANDS if word not in ("check", "verify")]
+    listed, bare, version, *shown = call(
+        environment, mine, {"--help": 0, "": 2, "--version": 0} | dict.fromkeys(words, 0)
+    )
     for word, script in command.COMMANDS.items():
         line = next(line for line in listed.splitlines() if line.startswith(f"  {word} "))
         assert line.endswith(command.about(ROOT / "workflow/scripts" / script)) and line.endswith((".", ":")), line
-    words = [word for word in command.COMMANDS if word not in ("check", "verify")]  # they need more packages to begin
-    shown = run(mine, 0, environment / "bin/python", "-c", HELP, *words)
-    assert re.findall(r"^usage: bimix (\w+) \[-h\]", shown, re.MULTILINE) == words and "--losses LOSSES" in shown
-    assert call(environment, mine, "", status=2) == listed
-    assert call(environment, mine, "--version") == f"bimix {cited()['version']}\n"
+    for word, page in zip(words, shown, strict=True):
+        assert page.startswith(f"usage: bimix {word.split()[0]} [-h]")
+    assert "--losses LOSSES" in "".join(shown)
+    assert (bare, version) == (listed, f"bimix {cited()['version']}\n")
 
 
 def test_faults_name_the_command_and_what_it_needs(environment: Path, mine: Path) -> None:
     tables, logs = "--losses losses.csv --mixtures mixtures.csv", ROOT / "resources/examples/logs/tensorboard"
-    for line, status, sentence in (
-        ("fit --law bimix --losses no.csv --mixtures mixtures.csv --out law.json", 1, "bimix fit: error: no.csv "),
-        (f"fit --law regmix {tables} --out law.json", 1, r"this needs lightgbm, .* pip install '\.\[regmix\]'"),
-        (
-            f"import {logs} --pattern eval/{{domain}}/loss --mixtures mixtures.csv --out taken",
-            1,
-            r"tensorboard, .* '\.\[tensorboard\]'",
-        ),
-        ("verify results", 1, "bimix verify: error: results is neither"),
-        ("optimize", 2, "did you mean optimise?"),
-        ("predict", 2, "the following arguments are required"),
-    ):
-        assert re.search(sentence, call(environment, mine, line, status)), line
+    taken = f"import {logs} --pattern eval/{{domain}}/loss --mixtures mixtures.csv --out taken"
+    faults = {
+        "fit --law bimix --losses no.csv --mixtures mixtures.csv --out law.json": (1, "bimix fit: error: no.csv "),
+        f"fit --law regmix {tables} --out law.json": (1, r"this needs lightgbm, .* pip install '\.\[regmix\]'"),
+        taken: (1, r"tensorboard, .* '\.\[tensorboard\]'"),
+        "verify results": (1, "bimix verify: error: results is neither"),
+        "optimize": (2, "did you mean optimise?"),
+        "predict": (2, "the following arguments are required"),
+    }
+    printed = call(environment, mine, {line: status for line, (status, _) in faults.items()})
+    for line, page in zip(faults, printed, strict=True):
+        assert re.search(faults[line][1], page), page
     assert not (mine / "law.json").exists()
 
 

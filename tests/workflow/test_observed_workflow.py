@@ -4,7 +4,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import checkout
@@ -15,6 +14,7 @@ import yaml
 from checkout import link_checkout
 from laws import known
 
+import verify_results
 from bimix.observations.observations import Observations
 
 DOMAINS, STEPS = ("code & co", "web"), [1000, 2000, 4000, 8000]
@@ -61,46 +61,7 @@ def call(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return checkout.call(folder, *arguments, "--configfile", "own.yaml")
 
 
-@pytest.mark.slow
-def test_everything_follows_from_two_tables(workplace: Path) -> None:
-    (workplace / "disk").mkdir()
-    (workplace / "results").symlink_to("disk")
-    done = call(workplace)
-    assert not done.returncode, done.stdout + done.stderr
-    said = done.stderr.splitlines()
-    assert re.search(r"^\d+ jobs$", done.stderr, re.MULTILINE)
-    assert len(said) <= 40 and not [line for line in said if "reason:" in line or "rule fit_law:" in line]
-    assert next(iter(workplace.glob(".snakemake/log/*"))).read_text().count("rule fit_law:") == 1
-    results = workplace / "results" / "own"
-    mixture = json.loads((results / "mixtures" / "bimix.json").read_text())
-    assert tuple(mixture) == DOMAINS
-    assert sum(mixture.values()) == pytest.approx(1)
-    figures = {path.name for path in (results / "figures").iterdir()}
-    of_the_law = {f"{kind}_observed_bimix_fitted.svg" for kind in ("steps", "proportions", "predictions", "optimum")}
-    assert figures == of_the_law | {
-        "mixtures.svg",
-        "recommended.svg",
-        "perplexity_observed_fitted.svg",
-        "perplexity_observed_compare.svg",
-    }
-    tables = {path.stem for path in (results / "tables").iterdir()}
-    assert tables == {"comparison", "complexity", "extrapolation", "generalization", "laws"}
-    text = (results / "summary.txt").read_text()
-    assert text.partition("\n\n")[0] in done.stdout and "The mixture:" not in done.stdout, "through the link"
-    facts = json.loads((results / "verdict.json").read_text())
-    assert (facts["take"], facts["outcome"], facts["tested"]) == ("bimix", "promised", False)
-    assert facts["law"]["last_step_percent"] is not None and list(facts["law"]["held_out"]) and not facts["entropies"]
-    page = (results / "explore.html").read_text()
-    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page)[1])
-    assert (data["start"], data["laws"][0]["name"]) == ("bimix", "bimix")
-    assert data["mixtures"]["bimix"] == json.loads((results / "mixtures/bimix.json").read_text())
-    assert "predicted for your runs" in page and "<dt>Take</dt>" in page
-    assert all("gain of bimix over m4" in one for one in (text, (results / "summary_details.txt").read_text()))
-    assert not {"runs", "shards", "tokens"} & {path.name for path in results.iterdir()}
-    assert "Nothing to be done" in call(workplace).stderr
-
-
-def test_a_table_with_an_older_time_is_read_again_and_verify_names_it(workplace: Path) -> None:
+def test_a_table_with_an_older_time_is_read_again_and_verify_names_it(workplace: Path, monkeypatch, capsys) -> None:
     target, table = "results/own/mixtures/bimix.json", workplace / "losses.csv"
     assert call(workplace, target).returncode == 0
     before = (workplace / target).read_bytes()
@@ -108,15 +69,15 @@ def test_a_table_with_an_older_time_is_read_again_and_verify_names_it(workplace:
     web = (pl.col("domain") == "web") & (pl.col("mixture") == "m1")
     losses.with_columns(pl.col("loss") * pl.when(web).then(1.5).otherwise(1.0)).write_csv(table)
     os.utime(table, (10**9, 10**9))  # as by `cp -p` and unzip
-    verify = [sys.executable, "workflow/scripts/verify_results.py", "results/own"]
-    done = subprocess.run(verify, cwd=workplace, capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "losses.csv has changed since it was read" in done.stdout + done.stderr
+    monkeypatch.chdir(workplace)
+    assert verify_results.main(["results/own"]) == 1
+    assert "losses.csv has changed since it was read" in capsys.readouterr().err
     assert {"take_observations", "fit_law", "optimize_mixture"} <= checkout.planned(
         workplace, target, "--configfile", "own.yaml"
     ).keys()
     assert call(workplace, target).returncode == 0
     assert (workplace / target).read_bytes() != before
-    assert subprocess.run(verify, cwd=workplace, capture_output=True, check=False).returncode == 0
+    assert verify_results.main(["results/own"]) == 0
 
 
 def test_every_rule_that_reads_a_users_prior_knows_it_by_its_content() -> None:
