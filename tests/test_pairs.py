@@ -11,11 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import yaml
 
 import compare_mixtures
 import estimate_intervals
-import export_mixture
 import fit_law
 import optimize_mixture
 import summarize_results
@@ -261,19 +259,6 @@ def comparison(own: Made) -> dict[str, dict]:
     return {row["mixture"]: row for row in pl.read_csv(out).iter_rows(named=True)}
 
 
-def export(own: Made, name: str = "m2") -> list[dict[str, float]]:
-    """The weights of each stage as nanotron reads them, {domain: weight}."""
-    files = {domain: {"train": [f"/data/{domain}"], "unique_tokens": 1e6} for domain in DOMAINS}
-    (own.folder / "data.json").write_text(json.dumps({"domains": files}))
-    name = "found" if "found" in own.documents else name
-    words = ["--mixture", f"{own.results}/mixtures/{name}.json", "--data", str(own.folder / "data.json")]
-    words += ["--format", "nanotron", "--run-steps", "1000", "--out", str(own.folder / "out.yaml")]
-    export_mixture.main(words)
-    stages = yaml.safe_load((own.folder / "out.yaml").read_text())["data_stages"]
-    read = [dict(zip(*stage["data"]["dataset"].values(), strict=True)) for stage in stages]
-    return [{path.removeprefix("/data/"): weight for path, weight in one.items()} for one in read]
-
-
 def verified(own: Made) -> object:
     return verify(own.results)
 
@@ -281,7 +266,6 @@ def verified(own: Made) -> object:
 CONSUMERS = {
     "summary": summary,
     "comparison": comparison,
-    "export": export,
     "verify": verified,
 }
 FEATURES = {
@@ -325,14 +309,6 @@ def rows(**cells: dict) -> Callable[[dict], None]:
     return check
 
 
-def weights(*stages: list[float]) -> Callable[[list], None]:
-    def check(found: list[dict[str, float]]) -> None:
-        expected = [{name: near(one) for name, one in zip(DOMAINS, own, strict=True)} for own in stages]
-        assert found == expected
-
-    return check
-
-
 def sound() -> Callable[[object], None]:
     """No fault, and the law was fitted again."""
 
@@ -343,8 +319,7 @@ def sound() -> Callable[[object], None]:
     return check
 
 
-M2 = dict(zip(DOMAINS, SHARES["m2"], strict=True))
-USUAL = {"export": weights(SHARES["m2"]), "verify": sound()}
+USUAL = {"verify": sound()}
 EXPECTED = {
     "metrics": USUAL
     | {
@@ -359,7 +334,6 @@ EXPECTED = {
     "stages": {
         "summary": told("found", -15.0),
         "comparison": rows(found={"average_loss": 2.55, "difference_percent": -15.0}),
-        "export": weights(SHARES["m3"], SHARES["m2"]),
         "verify": sound(),
     },
     "seeds": USUAL

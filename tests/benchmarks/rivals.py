@@ -1,5 +1,5 @@
-"""Laws of others that the benchmarks compare with and the workflow does not have. They are not
-convex: `laws/search` finds their best mixtures.
+"""Laws of others that the benchmarks compare with and the workflow does not have. They are not convex, and no best
+mixture is searched for by them.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ RIVALS = {
         "mariner",
         "floor + exp(c - b.benefit(e) + d.harm(e)), e epochs, per step",
         ("2m + 5 or fewer", "d (2m + 5) or fewer", "d n (2m + 5) or fewer"),
-        "searched",
+        "none",
         least_runs=lambda m: TEN,
         reads_pools=True,
     ),
@@ -38,14 +38,14 @@ RIVALS = {
         "scheffe",
         "c + b.r + r'Br, per step",
         ("terms kept", "terms kept", "terms kept"),
-        "searched",
+        "none",
         least_runs=lambda m: TEN,
     ),
     "gaussian_process": Rival(
         "gaussian_process",
         "Gaussian process of r, per step",
         ("4 + runs", "d (4 + runs)", "d n (4 + runs)"),
-        "searched",
+        "none",
         least_runs=lambda m: TEN,
     ),
 }

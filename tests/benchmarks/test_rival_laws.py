@@ -1,4 +1,4 @@
-"""Each rival of the board finds a law of its own kind, and the search its least loss."""
+"""Each rival of the board finds a law of its own kind."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,7 +8,6 @@ import pytest
 from laws import gaussian_process, mariner, scheffe
 from laws.known import mixtures, observe, with_transfer
 from laws.one_step import DOMAINS, NO_RUNS, STEP, drawn, exponential, grid, observed, predicted, regmix_runs
-from laws.search import optimum, searched
 from refusals import refused
 from rivals import RIVALS, entered
 from scipy import stats
@@ -31,23 +30,6 @@ def test_a_rival_predicts_mixtures_that_it_has_not_seen() -> None:
         spread = exponential(new).std(axis=0)
         error = np.abs(predicted(fitted, new) - exponential(new)).mean(axis=0)
         assert (error < 0.1 * spread).all()
-
-
-@pytest.mark.parametrize("law", list(RIVALS))
-def test_the_optimum_is_as_good_as_the_best_of_a_fine_grid(law: str) -> None:
-    shares = drawn(40)
-    fitted = laws.fit(law, observed(shares, exponential(shares)))
-    weights = {"loss0": 3.0, "loss1": 1.0, "loss2": 1.0}
-    lower, upper = np.array([0.0, 0.1, 0.0]), np.array([0.6, 1.0, 0.7])
-    best = optimum(fitted, STEP, weights, lower, upper)
-    assert best.sum() == pytest.approx(1) and (best >= lower - 1e-12).all() and (best <= upper + 1e-12).all()
-
-    def value(r):
-        return predicted(fitted, r) @ (np.array([3.0, 1.0, 1.0]) / 5)
-
-    near = grid()
-    near = near[((near >= lower) & (near <= upper)).all(axis=1)]
-    assert value(best[None])[0] <= value(near).min() + 1e-9
 
 
 def test_mariner_fitted_without_pools_says_the_same_of_a_run_whose_pools_are_known() -> None:
@@ -115,8 +97,8 @@ def test_mariner_finds_where_epochs_begin_to_hurt_and_needs_all_pools() -> None:
     epochs = shares * tokens / pools
     table = observed(shares, of_epochs(epochs), pools=np.tile(pools, (60, 1)), tokens=np.full(60, tokens))
     fitted = laws.fit("mariner", table)
-    best = optimum(fitted, STEP, None, np.zeros(3), np.ones(3))
     fine = grid(200)
+    best = fine[predicted(fitted, fine)[:, 0].argmin()]
     regret = of_epochs(best[None] * tokens / pools).item() / of_epochs(fine * tokens / pools).min() - 1
     assert regret < 0.003
     # at a tenth of the tokens a share is a tenth of the epochs
@@ -151,21 +133,6 @@ def test_the_gradient_is_that_of_the_predictions() -> None:
         assert at(other)[0] - value == pytest.approx(
             (predicted(fitted, other[None]) - predicted(fitted, r[None]))[0] @ target
         )
-
-
-def test_the_search_finds_the_better_of_two_valleys() -> None:
-    deep, flat = np.array([0.7, 0.2, 0.1]), np.array([0.1, 0.1, 0.8])
-
-    def objective(r):
-        value, gradient = 0.0, np.zeros(3)
-        for place, depth in ((deep, 1.0), (flat, 0.8)):
-            well = depth * np.exp(-20 * ((r - place) ** 2).sum())
-            value, gradient = value - well, gradient + 40 * well * (r - place)
-        return value, gradient
-
-    assert searched(objective, flat, np.zeros(3), np.ones(3)) == pytest.approx(deep, abs=1e-3)
-    held = searched(objective, flat, np.zeros(3), np.array([0.5, 1.0, 1.0]))
-    assert held[0] <= 0.5 + 1e-12 and held.sum() == pytest.approx(1)
 
 
 @NO_RUNS
