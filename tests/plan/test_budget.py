@@ -9,8 +9,8 @@ from made_configs import made, whole
 from bimix.mixtures.names import groups_of
 from bimix.plan import inputs
 from bimix.plan.budget import (
-    ENDED,
     Training,
+    folder_of,
     planned_runs,
     report_files,
     search_reports,
@@ -135,9 +135,9 @@ def test_what_has_ended_is_counted_where_its_losses_are(own: Dataset, workplace:
         Training("doge", "proxy", "doge", TINY),
     ]
     for training in ended:
-        place = ENDED[training.what].format(dataset="own", model=training.model, name=training.name)
-        (workplace / place).parent.mkdir(parents=True)
-        (workplace / place).touch()
+        folder = workplace / folder_of(own, training)
+        folder.mkdir(parents=True)
+        (folder / "losses.parquet").touch()
     compare(own, *METHODS)
     done = {(row.what, row.model): row.done for row in planned_runs(own) if row.done}
     assert done == {(training.what, training.model): 1 for training in ended}

@@ -98,13 +98,7 @@ NoneEmpty = Annotated[dict[T, U], Field(min_length=1)]
 class Block(BaseModel):
     """A block of the config; also a mapping of the keys that are set."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        frozen=True,
-        json_schema_extra=lambda schema, own: own.arrange(schema),
-    )
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
     EITHER: ClassVar[str] = ""  # of these, with commas between them, one at most
     ONE: ClassVar[bool] = True  # and not none
     BESIDE: ClassVar[dict[str, str]] = {}
@@ -129,25 +123,17 @@ class Block(BaseModel):
         """What the block's own keys contradict."""
         yield from ()
 
-    @classmethod
-    def arrange(cls, schema: dict) -> None:
-        """Put a block's own keys before those that it has in common with others."""
-        keys = schema.get("properties", {})
-        names = [cls.model_fields[name].alias or name for name in cls.__annotations__ if name in cls.model_fields]
-        schema["properties"] = {name: keys[name] for name in names} | keys
-
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, "for_" if name == "for" else name)
+        return getattr(self, name)
 
     def __contains__(self, name: object) -> bool:
-        field = "for_" if name == "for" else name
-        return field in self.model_fields_set and getattr(self, field) is not None
+        return name in self.model_fields_set and getattr(self, name) is not None
 
     def keys(self) -> KeysView[str]:
-        return {name: None for field in self.model_fields_set if (name := field.removesuffix("_")) in self}.keys()
+        return {name: None for name in self.model_fields_set if name in self}.keys()
 
 
 def changes(block: type[Block]) -> type[Block]:

@@ -1,8 +1,8 @@
 """The runs that each mixture is found from, and the plan of costs."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from glob import escape, iglob
 
 from bimix.laws.table import JOINS
 from bimix.mixtures.names import BEST, GROUP, REWEIGHTING, round_of, runs_of
@@ -11,7 +11,7 @@ from bimix.plan.dataset import Dataset
 
 @dataclass(frozen=True)
 class Training:
-    """One training; `what` is a key of ENDED. Trainings of the same run are equal."""
+    """One training; `what`: pretraining, doremi or doge. Trainings of the same run are equal."""
 
     what: str
     model: str
@@ -34,13 +34,6 @@ class PlannedRuns:
     done: int
     kept: int
 
-
-# The losses of a finished training.
-ENDED = {
-    "pretraining": "results/{dataset}/runs/{model}/{name}/losses.parquet",
-    "doremi": "results/{dataset}/reweighting/{model}/doremi/losses.parquet",
-    "doge": "results/{dataset}/reweighting/{model}/doge/losses.parquet",
-}
 
 # Ids of tokenizers of the hub, known without it (arXiv 2204.06745 has GPT-NeoX's, padded to 50,304 as `Shape` does).
 HUB_IDS = {"EleutherAI/gpt-neox-20b": 50_277}
@@ -118,29 +111,24 @@ def _counted(dataset: Dataset, same: list[Training]) -> PlannedRuns:
         model=first.model,
         recipe=first.recipe,
         runs=len(same),
-        done=sum(has_ended(dataset, training) for training in same),
+        done=sum(os.path.exists(f"{folder_of(dataset, one)}/losses.parquet") for one in same),
         kept=sum(step < last for step in steps) * sum((one.model, one.name) in answering for one in same),
     )
 
 
-def has_ended(dataset: Dataset, training: Training) -> bool:
-    """Whether a training's losses exist."""
-    names = {"dataset": dataset.name, "model": training.model, "name": training.name}
-    return any(iglob(ENDED[training.what].format(**{key: escape(name) for key, name in names.items()})))
-
-
-def report_of(dataset: Dataset, training: Training) -> str:
-    """The file with a training's cost."""
-    folder, model = dataset.folder, training.model
+def folder_of(dataset: Dataset, training: Training) -> str:
+    """The folder of a training, with its losses once it has ended, and run.json with its cost."""
     kind = "runs" if training.what == "pretraining" else "reweighting"
-    return f"{folder}/{kind}/{model}/{training.name}/run.json"
+    return f"{dataset.folder}/{kind}/{training.model}/{training.name}"
 
 
 def search_reports(dataset: Dataset) -> dict[str, list[str]]:
     """{compared mixture: reports of the runs that it is found from}; empty where runs are from elsewhere."""
-    compared = [] if dataset.observed else dataset.compared
-    trainings = {mixture: searched_with(dataset, mixture) for mixture in compared}
-    return {name: list(dict.fromkeys(report_of(dataset, one) for one in own)) for name, own in trainings.items()}
+    reports = {}
+    for mixture in [] if dataset.observed else dataset.compared:
+        found = (f"{folder_of(dataset, training)}/run.json" for training in searched_with(dataset, mixture))
+        reports[mixture] = list(dict.fromkeys(found))
+    return reports
 
 
 def report_files(dataset: Dataset) -> list[str]:

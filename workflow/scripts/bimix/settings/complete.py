@@ -6,7 +6,7 @@ Both take a config that the models accept, as plain blocks.
 
 import copy
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from bimix.blocks import Key
 from bimix.laws.table import JOINS, LAWS, is_optimum
@@ -208,7 +208,9 @@ def _choose_models(config: dict, block: dict, basis: Basis) -> ladder.Choice:
     vocabulary = block["tokenizer"].get("train", {}).get("vocabulary", UNKNOWN_VOCABULARY)
     in_token = ladder.token_bytes(vocabulary)
     devices = min(machine.count, max(fitted, compared))  # a run takes one
-    bounds = ladder.Bounds(
+    choice = ladder.choose(
+        vocabulary,
+        length,
         tokens=sum(basis.sizes.values()) / in_token,
         least=ladder.smallest(basis.sizes, _domains(block)) / in_token,
         domains=_domains(block),
@@ -216,7 +218,6 @@ def _choose_models(config: dict, block: dict, basis: Basis) -> ladder.Choice:
         fitted=fitted,
         compared=compared,
     )
-    choice = ladder.choose(bounds, vocabulary, length)
     launch = ladder.launch(machine.kind, machine.threads, choice.batch_rows)
     block["training"] = {
         _add_model(config["models"], rung, launch): ladder.settings(
@@ -230,7 +231,7 @@ def _choose_models(config: dict, block: dict, basis: Basis) -> ladder.Choice:
 
 def _add_model(models: dict, rung: ladder.Rung, launch: dict) -> str:
     """Add a rung to the models, by a name that is no other shape's."""
-    shape, name = {"layers": rung.layers, "width": rung.width, "heads": rung.heads}, rung.name
+    shape, name = asdict(rung), rung.name
     if name in models and models[name].get("shape") != shape:
         name = f"ladder-{name}"
     models.setdefault(name, {"shape": shape, "launch": launch})

@@ -36,6 +36,7 @@ EPOCHS = 4  # of all text: repeated so often it is nearly as good as new (Muenni
 REPEATS = 16
 PROXY = 1 / 8  # of the larger model's parameters
 HIGHEST_RATE = 3e-3  # the demo's
+CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
 SEQUENCE_LENGTH = {"cpu": 128, "gpu": 1024}
 # On a CPU more ids would cost a small model more than its blocks.
 VOCABULARY = {"cpu": (512, 2048), "gpu": (512, 32_768)}
@@ -44,7 +45,6 @@ VALIDATION_BYTES = 60_000  # of the smallest domain, as far as the share allows
 VALIDATION_SHARE = (0.01, 0.1)
 DOCUMENTS = 10  # of each domain in its validation: longer documents give their ends
 HELD_OUT_CHARACTERS = (1_000, 1_000_000)
-CUT_CHARACTERS = 100_000  # of a document, for the tokenizer: 140 bytes of memory each
 PACKED = {".gz": 3, ".zst": 3.5, ".xz": 4, ".parquet": 2, ".ds": 2}  # bytes of text in a byte of a file
 
 
@@ -61,15 +61,7 @@ class Rung:
         return f"{self.layers}x{self.width}"
 
     def shape(self, vocabulary: int) -> Shape:
-        return Shape(layers=self.layers, width=self.width, heads=self.heads, vocabulary=vocabulary)
-
-    def parameters(self, vocabulary: int) -> int:
-        """Trained numbers with the embedding."""
-        return self.shape(vocabulary).parameters
-
-    def flops(self, vocabulary: int, sequence_length: int) -> int:
-        """FLOPs of training on a token."""
-        return self.shape(vocabulary).flops_per_token(sequence_length)
+        return Shape(**asdict(self), vocabulary=vocabulary)
 
 
 # Heads of 32 up to a width of 384, then of 64; twice to three times the parameters from rung to
@@ -77,18 +69,6 @@ class Rung:
 SHAPES = [(2, 32, 1), (2, 64, 2), (3, 96, 3), (4, 128, 4), (5, 192, 6), (6, 256, 8), (8, 384, 12), (8, 512, 8)]
 SHAPES += [(12, 640, 10), (12, 768, 12), (16, 1024, 16), (16, 1536, 24), (16, 2048, 32), (24, 2048, 32)]
 RUNGS = tuple(Rung(*shape) for shape in SHAPES)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Bounds of a choice: `tokens` in all and of the smallest domain, FLOPs, and how many runs."""
-
-    tokens: float
-    least: float
-    domains: int
-    flops: float
-    fitted: int
-    compared: int
 
 
 @dataclass(frozen=True)
@@ -108,46 +88,55 @@ class Choice:
         return self.steps * self.batch_rows * sequence_length
 
 
-def choose(bounds: Bounds, vocabulary: int, sequence_length: int) -> Choice:
-    """The rungs and settings for what there is; the lowest rungs may run shorter."""
-    at_most = min(EPOCHS * bounds.tokens, REPEATS * bounds.domains * bounds.least)
+def choose(
+    vocabulary: int,
+    sequence_length: int,
+    *,
+    tokens: float,
+    least: float,
+    domains: int,
+    flops: float,
+    fitted: int,
+    compared: int,
+) -> Choice:
+    """The rungs and settings for `tokens` in all and of the smallest of the `domains`, FLOPs, and so many
+    runs of the proxy and of the larger model; the lowest rungs may run shorter.
+    """
+    at_most = min(EPOCHS * tokens, REPEATS * domains * least)
 
-    def allowed(larger: Rung) -> float:
-        """Tokens of a run on `larger` that text and time allow."""
+    def cost(rung: Rung) -> int:
+        return rung.shape(vocabulary).flops_per_token(sequence_length)
+
+    for larger in reversed(RUNGS[1:]):
         proxy = proxy_of(larger, vocabulary)
-        each = bounds.compared * larger.flops(vocabulary, sequence_length)
-        each += bounds.fitted * proxy.flops(vocabulary, sequence_length)
-        return min(at_most, bounds.flops / each)
-
-    def wanted(larger: Rung) -> float:
-        return TOKENS_PER_PARAMETER * larger.parameters(vocabulary)
-
-    larger = next((rung for rung in reversed(RUNGS[1:]) if wanted(rung) <= allowed(rung)), RUNGS[1])
-    proxy = proxy_of(larger, vocabulary)
-    tokens = max(min(wanted(larger), allowed(larger)), 1)
-    compute = tokens * larger.flops(vocabulary, sequence_length)
+        wanted = TOKENS_PER_PARAMETER * larger.shape(vocabulary).parameters
+        allowed = min(at_most, flops / (compared * cost(larger) + fitted * cost(proxy)))
+        if wanted <= allowed:
+            break
+    tokens = max(min(wanted, allowed), 1)
+    compute = tokens * cost(larger)
     rows = 2 ** max(round(math.log2(0.2920 * compute**0.3271 / sequence_length)), 0)
     total = tokens / sequence_length
     while rows > 1 and total / rows < LEAST_STEPS:
         rows //= 2
     steps = max(int(total / rows) // EVALUATIONS, 1) * EVALUATIONS
-    measured = steps * rows * EVALUATION_SHARE / FORWARD_SHARE / (EVALUATIONS * max(bounds.domains, 1))
+    measured = steps * rows * EVALUATION_SHARE / FORWARD_SHARE / (EVALUATIONS * max(domains, 1))
     return Choice(
         proxy=proxy,
         larger=larger,
         batch_rows=rows,
         steps=steps,
         validation_rows=int(min(max(measured, 8), MOST_VALIDATION_ROWS)),
-        proxy_rate=rate(tokens * proxy.flops(vocabulary, sequence_length)),
+        proxy_rate=rate(tokens * cost(proxy)),
         larger_rate=rate(compute),
     )
 
 
 def proxy_of(larger: Rung, vocabulary: int) -> Rung:
     """The rung below whose parameters are nearest to PROXY of a larger one's."""
-    wanted = math.log(larger.parameters(vocabulary) * PROXY)
+    wanted = math.log(larger.shape(vocabulary).parameters * PROXY)
     below = RUNGS[: RUNGS.index(larger)]
-    return min(below, key=lambda rung: abs(math.log(rung.parameters(vocabulary)) - wanted))
+    return min(below, key=lambda rung: abs(math.log(rung.shape(vocabulary).parameters) - wanted))
 
 
 def rate(compute: float) -> float:
