@@ -11,7 +11,7 @@ import pytest
 from laws.known import observe, write_tables
 
 from bimix.digests import digest_file
-from bimix.plan.inputs import own_law
+from bimix.plan.sources import entry_at
 
 SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 MODULE = '''"""L_i = c + t log r_i at a step: the domain's own share decides."""
@@ -85,4 +85,9 @@ def test_a_config_names_it_and_its_file_is_an_input_of_its_fit(folder: Path) -> 
     gone = call(folder, "check_config.py", "mine.yaml", laws="{}")
     assert gone.returncode == 1 and "mine.yaml:3: laws/own/mine: " in gone.stderr
     config = {"laws": {"own": {"mine": "law.py"}}}
-    assert own_law(config, "mine") == ["law.py"] and own_law(config, "bimix") == own_law({"laws": {}}, "mine") == []
+    assert entry_at(config, "laws/own/{law}", {"law": "mine"}, ()) == "law.py"
+    assert (
+        entry_at(config, "laws/own/{law}", {"law": "bimix"}, ())
+        == entry_at({}, "laws/own/{law}", {"law": "x"}, ())
+        == ()
+    )

@@ -353,4 +353,4 @@ def test_a_digest_stands_for_a_list(config: dict) -> None:
     shards = Shards(Dataset(config, "own"), named, unchanged)
     assert shards.digest("train") == digest(["a.txt"]) != digest(["a.txt", "b.txt"])
     assert shards.digest("validation") == digest(["v.txt"])
-    assert shards.names_digest() == digest(["a", "v"]) != digest(["v", "a"])
+    assert digest(shards.by_name) == digest(["a", "v"]) != digest(["v", "a"])

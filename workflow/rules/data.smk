@@ -196,7 +196,7 @@ rule index_tokens:
         "../../envs/analysis.yaml"
     params:
         shards="results/{dataset}/shards.jsonl",
-        names=planned(lambda shards: shards.names_digest()),
+        names=planned(lambda shards: digest(shards.by_name)),
         folder="results/{dataset}/shards",
         domains=setting("domains"),
         weights=uncompared(bound("weights")),  # for a remark

@@ -18,7 +18,7 @@ rule describe_data:
     conda:
         "../../envs/analysis.yaml"
     params:
-        names=planned(lambda shards: shards.names_digest()),
+        names=planned(lambda shards: digest(shards.by_name)),
     shell:
         RUN + r"""describe_data.py \
             --files {wildcards.files} \

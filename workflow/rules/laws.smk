@@ -14,7 +14,7 @@ rule fit_law:
         mixtures="results/{dataset}/mixtures/groups/{group}.parquet",
         prior=planned(inputs.prior),
         asked=planned(inputs.asked_size),
-        own=planned(inputs.own_law),
+        own=entry("laws/own/{law}", default=()),
     output:
         coefficients="results/{dataset}/laws/{model}/{law}/{group}/coefficients.json",
     log:

@@ -5,7 +5,7 @@ not there, and those of unknown form.
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from glob import escape, iglob
 from pathlib import Path
 
@@ -50,19 +50,22 @@ def corpus_patterns(corpus: Mapping) -> Iterator[tuple[Key, list[str]]]:
                 yield key, [patterns] if isinstance(patterns, str) else patterns
 
 
-def named_files(value: Callable[[str], object], folder: str) -> Iterator[tuple[Key, str]]:
-    """Paths, globs and lists (@file) that a dataset names, with their keys; `value` gives what is at
-    a key, or None. A finished tokenizer in `folder` needs no source.
+def named_files(block: Mapping, folder: str) -> Iterator[tuple[Key, str]]:
+    """Paths, globs and lists (@file) that a dataset's block names, with their keys. A finished tokenizer
+    in `folder` needs no source.
     """
-    for key, patterns in corpus_patterns(value("corpus") or {}):
+    for key, patterns in corpus_patterns(block.get("corpus", {})):
         yield from ((("corpus", *key, number), pattern) for number, pattern in enumerate(patterns))
-    keys = ["vectors/file", *([] if Path(folder, "tokenizer.json").exists() else ["tokenizer/file"]), "export/data"]
-    found: dict[Key, object] = {tuple(key.split("/")): value(key) for key in keys}
-    found |= {("mixture_files", name): path for name, path in (value("mixture_files") or {}).items()}
-    tasks, more = value("downstream/tasks") or [], value("downstream/task_files")
+    for name, key in (("vectors", "file"), ("tokenizer", "file"), ("export", "data")):
+        made = name == "tokenizer" and Path(folder, "tokenizer.json").exists()
+        if key in block.get(name, {}) and not made:
+            yield (name, key), block[name][key]
+    for name, path in block.get("mixture_files", {}).items():
+        yield ("mixture_files", name), path
+    downstream = block.get("downstream", {})
+    tasks, more = downstream.get("tasks", []), downstream.get("task_files")
     if more and not Path(more).is_dir():
-        found["downstream", "task_files"] = more
-    yield from ((key, path) for key, path in found.items() if isinstance(path, str))
+        yield ("downstream", "task_files"), more
     for task, paths in task_files(tasks, task_folders(more)).items():
         yield from ((("downstream", "tasks", tasks.index(task)), path) for path in paths)
 

@@ -205,29 +205,24 @@ class Dataset(MixtureNames):
             return observed_rank(mixture)
         return max(map(self.rank, self.staged(mixture))) if source.rank is None else source.rank
 
-    def unjudged(self, best: str) -> str | None:
-        """The reason why the runs of a search cannot be ranked by the objective; None: they can."""
-        optimum = self.block["optimum"]
-        objective = optimum.get("objective", {})
-        kind, reference = objective.get("kind", "weighted"), objective.get("reference")
-        group = "swarm" if best == "best_swarm" else optimum.get("group")
-        if kind == "weighted" or reference in self.groups.get(group, []):
-            return None
-        return f"{best!r} is judged by {kind} against the losses of {reference!r}: name that in the group {group}."
-
     def searched_runs(self, best: str) -> tuple[str, str, int]:
         """Model, group and step of the ranked runs. Errors: no swarm; they cannot be ranked."""
         optimum, swarm = self.block["optimum"], self.block.get("swarm")
-        if fault := self.unjudged(best):
-            raise self.fault("", fault)
-        if best == "best":
+        if best == "best_swarm" and swarm is None:
+            raise self.fault("", f"{best!r} needs a block `swarm` in the dataset.")
+        if best == "best_swarm":
+            found = swarm["model"], "swarm", swarm["step"]
+        else:
             # the largest says most of a larger one, and of that under `compare` not all are trained
             model = [name for name in self.proxies if name != self.large or "models" not in optimum][-1]
             step = self.block["training"][model]["steps"] if "models" in optimum else optimum["step"]
-            return model, optimum["group"], step
-        if swarm is None:
-            raise self.fault("", f"{best!r} needs a block `swarm` in the dataset.")
-        return swarm["model"], "swarm", swarm["step"]
+            found = model, optimum["group"], step
+        objective = optimum.get("objective", {})
+        kind, reference = objective.get("kind", "weighted"), objective.get("reference")
+        if kind != "weighted" and reference not in self.groups[found[1]]:
+            sentence = f"is judged by {kind} against the losses of {reference!r}: name that in the group {found[1]}."
+            raise self.fault("", f"{best!r} {sentence}")
+        return found
 
 
 def joined_models(config: Mapping) -> list[str]:

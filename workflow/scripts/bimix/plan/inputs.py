@@ -111,12 +111,6 @@ def check_compared(dataset: Dataset) -> None:
         raise dataset.fault("compare/mixtures", sentence)
 
 
-def own_law(config: dict, law: str) -> list[str]:
-    """The file of a law of the user's own."""
-    path = config["laws"].get("own", {}).get(law)
-    return [path] if path else []
-
-
 def prior(dataset: Dataset, law: str = "transfer") -> list[str]:
     """The prior's table, where it is computed or given and the config does not turn it off."""
     if not LAWS[law].reads_prior or not dataset.config["laws"].get("prior", True):

@@ -74,9 +74,6 @@ class Shards:
         """The local raw files."""
         return [path for path in paths if not is_remote(path)]
 
-    def names_digest(self) -> str:
-        return digest(self.by_name)
-
     def hashes(self, shard: str) -> list[str]:
         """The file of hashes of validation documents, which a shard of training files leaves out;
         none without validation files. It is called for each shard, so it reads the config alone.
@@ -162,14 +159,7 @@ def plan_shards(dataset: Dataset, without_text: bool = False) -> dict[str, Shard
 
 def missing(dataset: Dataset) -> dict[str, tuple]:
     """Files that a dataset of text names and that are not there, with their keys."""
-
-    def value(path: str) -> object:
-        found: object = dataset.block
-        for part in path.split("/"):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
-
-    return missing_files(named_files(value, dataset.folder), dataset.folder)
+    return missing_files(named_files(dataset.block, dataset.folder), dataset.folder)
 
 
 def open_shards(dataset: Dataset, planning: bool, runs_jobs: bool, without_text: bool = False) -> dict[str, Shard]:

@@ -3,7 +3,7 @@
 import os
 import stat
 
-from bimix.blocks import Faults, value_at
+from bimix.blocks import Faults
 from bimix.corpus.files import (
     corpus_patterns,
     expand,
@@ -108,7 +108,7 @@ def check_files(scope: Scope) -> Faults:
     and those of another kind or form.
     """
     folder = f"results/{scope.name}"
-    patterns = list(named_files(lambda path: value_at(scope.block, path.split("/")), folder))
+    patterns = list(named_files(scope.block, folder))
     missing = missing_files(patterns, folder)
     if missing and not scope.plans_only:
         yield next(iter(missing.values())) if len(missing) == 1 else (), missing_sentence(missing)
