@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bimix.errors import InputError
+from bimix.plan.dataset import Dataset
 from bimix.settings.files import read_config_file
 from bimix.settings.layers import merged
 from bimix.settings.prepare import Prepared, settled
@@ -38,6 +39,16 @@ def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) 
 def made(config: dict, wanted: Sequence[str] = ()) -> dict:
     """The config as rules read it."""
     return ready(config, wanted).config
+
+
+@functools.cache
+def complete(change: Callable[[dict], object] | None) -> dict:
+    return made(whole(change))
+
+
+def demo_dataset(change: Callable[[dict], object] | None = None) -> Dataset:
+    """The demo for planning; a change that is a function of a module is completed once."""
+    return Dataset(copy.deepcopy(complete(change)), "demo")
 
 
 def said(config: dict, files: Sequence[Path] = (), wanted: Sequence[str] = ()) -> list[str]:

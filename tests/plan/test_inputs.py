@@ -23,24 +23,22 @@ from bimix.plan.shards import table_versions, vectors_version
 from bimix.tables import read_json, read_numbers, read_size
 
 
-def test_epochs_are_counted_in_the_tokens_of_the_run_that_is_optimised_for(config: dict) -> None:
-    own, seen = Dataset(config, "own"), Dataset(config, "seen")
-    assert token_table(own) == pool_tokens(own) == ["results/own/tokens/train.parquet"]
+def test_epochs_are_counted_in_the_tokens_of_the_run_that_is_optimised_for(own: Dataset, seen: Dataset) -> None:
+    assert token_table(own) == pool_tokens(own) == ["results/demo/tokens/train.parquet"]
     assert token_table(seen) == pool_tokens(seen) == []
     seen.block["observations"]["tokens"] = "tokens.csv"
     assert (token_table(seen), pool_tokens(seen)) == (["tokens.csv"], [])
     assert epoch_run_tokens(own, "bimix") == "none"
-    # the run under `optimum`, 800 updates of 4 rows of 10 tokens, and not the swarm's 50
-    assert epoch_run_tokens(own, "bimix_swarm") == 32_000
-    own.block["simulate_epochs"] = True  # then runs repeat text as the large one will
-    own.block["compare"] = {"model": "large", "mixtures": ["baseline"]}
-    own.block["training"]["large"] = {"steps": 5000, "batch_rows": 8}
-    assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 400_000
+    # the run under `optimum`, 400 updates of 8 rows of 128 tokens, and not the swarm's 50
+    assert epoch_run_tokens(own, "bimix_swarm") == 400 * 8 * 128
+    own.block["simulate_epochs"] = True  # then runs repeat text as the large one will, of 160 updates
+    assert epoch_run_tokens(own, "bimix") == epoch_run_tokens(own, "bimix_swarm") == 160 * 8 * 128
 
 
-def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(config: dict, tmp_path, monkeypatch) -> None:
+def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(
+    own: Dataset, seen: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    seen, own = Dataset(config, "seen"), Dataset(config, "own")
     seen.block["observations"] |= {"tokens": "tokens.csv", "metrics": "gone.csv"}
     for name in ("losses", "mixtures", "tokens"):
         Path(f"{name}.csv").write_text("a")
@@ -55,7 +53,7 @@ def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(confi
         assert [one != other for one, other in zip(after, before, strict=True)] == [k == n for k in range(4)]
         before = after
     monkeypatch.setattr(shards, "MOST_DIGESTED", 0)
-    assert vectors_version(own, True) == 3  # trained here
+    assert vectors_version(own, True) == 300  # trained here
     own.block["vectors"] = {"file": "v.bin", "documents": 3}
     assert vectors_version(own, True) == 3
     Path("v.bin").write_text("a")
@@ -66,20 +64,17 @@ def test_tables_and_vectors_are_known_by_their_content_whatever_their_time(confi
     assert vectors_version(own, True) == kept
 
 
-def test_an_export_has_files_tokens_and_a_run_of_the_dataset_or_of_the_config() -> None:
-    block = {"corpus": {}, "training": {"proxy": {"batch_rows": 4, "steps": 700}}, "sequence_length": 10}
-    block |= {"compare": {"model": "proxy"}, "stages": {"late": [{"share": 1, "mixture": "se"}]}}
-    config = {"datasets": {"own": block, "seen": {"observations": {}}}}
-    own, seen = Dataset(config, "own"), Dataset(config, "seen")
-    assert export_data(own, "torchtitan") == "results/own/export/raw.json"
-    assert export_data(own, "olmo-core") == "results/own/export/rows.json"
-    assert export_tokens(own) == ["results/own/tokens/train.parquet"]
-    assert export_run(own, "run_tokens") == [700 * 4 * 10]
-    assert export_run(own, "run_steps", "late") == [700]  # by which its stages begin
-    block["export"] = {"data": "files.json", "run_tokens": 10**12}
+def test_an_export_has_files_tokens_and_a_run_of_the_dataset_or_of_the_config(own: Dataset, seen: Dataset) -> None:
+    own.block["stages"] = {"late": [{"share": 1, "mixture": "se"}]}
+    assert export_data(own, "torchtitan") == "results/demo/export/raw.json"
+    assert export_data(own, "olmo-core") == "results/demo/export/rows.json"
+    assert export_tokens(own) == ["results/demo/tokens/train.parquet"]
+    assert export_run(own, "run_tokens") == [160 * 8 * 128]
+    assert export_run(own, "run_steps", "late") == [160]  # by which its stages begin
+    own.block["export"] = {"data": "files.json", "run_tokens": 10**12}
     assert (export_data(own, "olmo-core"), export_tokens(own)) == ("files.json", [])
     assert (export_run(own, "run_tokens"), export_run(own, "run_steps", "se")) == ([10**12], [])
-    refused("datasets/own/export/run_tokens: late has stages", export_run, own, "run_steps", "late")
+    refused("datasets/demo/export/run_tokens: late has stages", export_run, own, "run_steps", "late")
     refused("datasets/seen/export/data: an export names the files", export_data, seen, "csv")
     seen.block["export"] = {"data": "files.json"}
     assert (export_data(seen, "csv"), export_run(seen, "run_tokens")) == ("files.json", [])
