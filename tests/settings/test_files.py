@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from made_configs import FITTED_ONCE, ROOT, ready, said
 from refusals import refused
 
@@ -15,7 +16,7 @@ from bimix.settings import complete, prepare
 from bimix.settings.files import check_files, read_config_file
 from bimix.settings.ladder import Machine
 from bimix.settings.layers import merged
-from bimix.settings.prepare import check_folder, run_of_files, settled
+from bimix.settings.prepare import check_folder, run_of_layers, settled
 
 # Ten lines whose aliases repeat 10^10 values.
 BOMB = "x-0: &a0 [1, 2, 3, 4, 5, 6, 7, 8, 9, 0]\n" + "".join(
@@ -128,7 +129,7 @@ def test_results_are_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     refused("results is a file: it must be a folder", check_folder)
 
 
-def test_what_is_built_is_what_the_users_files_name(tmp_path: Path) -> None:
+def test_what_is_built_is_what_the_users_files_name() -> None:
     for texts, given, expected in (
         (["run: [demo]"], 0, ["demo"]),
         (["run: [demo]", "datasets: {mine: {}, yours: {}}"], 1, ["mine", "yours"]),
@@ -138,11 +139,9 @@ def test_what_is_built_is_what_the_users_files_name(tmp_path: Path) -> None:
         (["run: [demo]", "datasets: {mine: {}}", "laws: {seed: 1}"], 1, ["mine"]),
         (["container: null"], 0, ["demo"]),
     ):
-        files = [tmp_path / f"{number}.yaml" for number in range(len(texts))]
-        for file, text in zip(files, texts, strict=True):
-            file.write_text(text + "\n")
-        assert run_of_files(files, given, {}) == expected, texts
-        assert run_of_files(files, given, {"run": "said"}) == "said"
+        layers = list(map(yaml.safe_load, texts))
+        assert run_of_layers([*layers, {}], given) == expected, texts
+        assert run_of_layers([*layers, {"run": "said"}], given) == "said"
 
 
 def test_files_that_are_not_there_and_epochs_that_no_mixture_keeps_to_are_said_when_planning(

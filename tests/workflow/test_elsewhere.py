@@ -121,7 +121,7 @@ def test_files_of_the_config_are_named_from_the_working_folder(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     Path("config.yaml").touch()
     given = [tmp_path / "a/my.yaml", "/other/your.yaml"]
-    files = settings_files.config_files(["config.yaml", "code/config.yaml"], given)
+    files = settings_files.config_files("code/", given)
     assert files == [Path("config.yaml"), Path("a/my.yaml"), Path("/other/your.yaml")]
     Path("{code}").mkdir()
     with pytest.raises(InputError, match="braces"):  # which Snakemake would read

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from bimix.errors import run
-from bimix.settings.files import announce_laws, check_files, prefix
+from bimix.settings.files import announce_laws, check_files, config_files, prefix
 
 CODE = Path(__file__).resolve().parents[2]
 
@@ -18,10 +18,8 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help="what --configfile is to be given")
     options = parser.parse_args(argv)
-    place, own = prefix(CODE, Path.cwd()), Path("config.yaml")
-    workflows = Path(f"{place}config.yaml")
-    base = [workflows, own] if place and own.exists() else [workflows]
-    files = [*base, *options.files]
+    place = prefix(CODE, Path.cwd())
+    files = config_files(place, options.files)
     check_files(files)
     announce_laws(files)
     from bimix.settings.prepare import Call, prepare  # it imports the table of laws

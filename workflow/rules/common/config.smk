@@ -107,19 +107,15 @@ def has_own_config():
 
 def config_files():
     """The files behind the config in the order in which they are merged."""
-    own = [] if REPLACED else [code("config.yaml")]
-    if not REPLACED and has_own_config():
-        own.append("config.yaml")
-    return settings_files.config_files(own, GIVEN_FILES)
+    return settings_files.config_files(PREFIX, GIVEN_FILES, REPLACED)
 
 
 def check_files():
     """Stop on files that are no config before Snakemake reads config.yaml: it would run code in
     there.
     """
-    files = config_files() if PLANS else []
     try:
-        settings_files.check_files(files)
+        settings_files.check_files(config_files() if PLANS else [])
     except InputError as error:
         end_planning(error)
 

@@ -77,9 +77,11 @@ def prefix(home: Path, working: Path) -> str:
     return f"{found}/"
 
 
-def config_files(own: Iterable[str | Path], given: Iterable[str | Path]) -> list[Path]:
-    """Files in the order in which they are merged: its `own` that exist, then those `given`."""
-    working = Path.cwd()
+def config_files(prefix: str, given: Iterable[str | Path], replaced: bool = False) -> list[Path]:
+    """Files in the order in which they are merged: the workflow's config.yaml, that of the folder of the
+    results where it is another, both unless `replaced`, then those `given`.
+    """
+    working, own = Path.cwd(), {} if replaced else dict.fromkeys([f"{prefix}config.yaml", "config.yaml"])
     placed = [Path(os.path.relpath(path)) if Path(path).is_relative_to(working) else Path(path) for path in given]
     return [path for path in map(Path, own) if path.exists()] + placed
 

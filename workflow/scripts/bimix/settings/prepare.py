@@ -11,7 +11,7 @@ from bimix.errors import InputError
 from bimix.settings.checks import check
 from bimix.settings.complete import Filled, expand, with_defaults
 from bimix.settings.files import ConfigFile, check_files, listed, place, read_layer
-from bimix.settings.layers import command_line_layer, idle_nulls, merged, over, without_nulls
+from bimix.settings.layers import command_line_layer, idle_nulls, over, without_nulls
 
 FALLBACK = "demo"  # what is built where no file names a dataset
 
@@ -46,7 +46,7 @@ def prepare(call: Call) -> Prepared:
     files = check_files(call.files) if call.plans else []
     defaults = read_layer(call.home / "workflow/defaults.yaml")
     layers = [*map(read_layer, call.files), command_line_layer(call.command_line)]
-    run = run_of_files(call.files, call.given_files, call.command_line)
+    run = run_of_layers(layers, call.given_files)
     config, taken = without_nulls(functools.reduce(over, layers, defaults))
     config["run"] = [run] if isinstance(run, str) else run  # one dataset needs no list
     if not call.plans:
@@ -93,15 +93,17 @@ def check_folder() -> None:
         raise InputError(f"results is {what}: it must be a folder, or be made again.")
 
 
-def run_of_files(files: Sequence[Path], given: int, command_line: Mapping) -> object:
-    """What is to be built: `run` of --config; else of the files of --configfile, the last `given`; else of
-    the folder's config.yaml, then of the workflow's: in each its `run`, else all of its datasets.
+def run_of_layers(layers: Sequence[Mapping], given: int) -> object:
+    """What is to be built: `run` of --config, the last layer; else of the files of --configfile, the
+    `given` ones before it, together; else of the folder's config.yaml, then of the workflow's: in each
+    its `run`, else all of its datasets.
     """
+    *files, command_line = layers
     if "run" in command_line:
         return command_line["run"]
     split = len(files) - given
-    layers = [*(merged([path]) for path in files[:split]), merged(files[split:])]
-    for layer in reversed(layers):
+    together = functools.reduce(over, files[split:], {})
+    for layer in (without_nulls(layer)[0] for layer in reversed([*files[:split], together])):
         if "run" in layer:
             return layer["run"]
         if isinstance(layer.get("datasets"), Mapping) and layer["datasets"]:
