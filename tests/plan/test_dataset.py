@@ -88,7 +88,7 @@ def two_sizes(config: dict) -> None:
     block["training"]["small"] = dict(block["training"]["proxy"])
     block["seeds"] = {"small": [2]}
     block["optimum"] = {"models": ["small", "proxy"], "for": "target", "group": "entropy"}
-    block["compare"]["mixtures"] = ["baseline", "ce", "transfer"]
+    block["compare"]["mixtures"] = ["se", "ce", "transfer"]
     block["compare"]["model"] = "target"
     block["held_out"] = []
     config["laws"] |= {"optimise": ["bimix", "transfer"], "prior": False}
@@ -135,19 +135,23 @@ def test_each_of_the_models_is_trained_on_the_group(sized: Dataset, tmp_path, mo
 
 
 def test_of_the_larger_model_a_law_reads_the_runs_of_compare_that_are_in_its_group(sized: Dataset) -> None:
-    assert inputs.larger_runs(sized) == ["proxy", "small", "large"]
-    sized.block["optimum"] |= {"models": ["proxy", "large"], "model": "proxy+large"}
+    assert inputs.larger_runs(sized) == ["proxy", "small", "target"]
+    sized.block["optimum"] |= {"models": ["proxy", "target"], "model": "proxy+target"}
     sized.block["search"] = {"start": ["se", "ce"], "of": 1, "rounds": 2}
     sized.block["groups"] |= {"search_0": ["se", "ce"], "search_1": ["se", "ce", "round1"]}
-    for group in ("some", "search_0", "search_1"):  # its optimum is compared, and in no group
-        assert [run.name for run in sized.runs(group, "large")] == ["se", "ce"]
-    assert [run.name for run in sized.runs("compare", "large")] == ["se", "ce", "transfer"]
+    for group in ("entropy", "search_0", "search_1"):  # its optimum is compared, and in no group
+        assert [run.name for run in sized.runs(group, "target")] == ["se", "ce"]
+    assert [run.name for run in sized.runs("compare", "target")] == ["se", "ce", "transfer"]
     found = [(run.model, run.name) for run in budget.searched_with(sized, "transfer")]
-    assert sorted(found) == [("large", "ce"), ("large", "se"), *(("proxy", name) for name in ("ce", "je", "se"))]
+    assert sorted(found) == [
+        *(("proxy", name) for name in ("ce", "je", "se", "vne")),
+        ("target", "ce"),
+        ("target", "se"),
+    ]
     assert sized.searched_runs("best")[0] == "proxy"
     assert inputs.larger_runs(sized) == [] and not inputs.large_runs(sized)
     sized.block["optimum"] = {"model": "proxy"}
-    assert inputs.larger_runs(sized) == ["proxy", "large"]
+    assert inputs.larger_runs(sized) == ["proxy", "target"]
     sized.block["simulate_epochs"] = True  # each model has pools of its own
     assert inputs.larger_runs(sized) == []
 
