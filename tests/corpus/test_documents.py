@@ -95,11 +95,11 @@ def test_share_of_rejects(tmp_path):
     file.write_bytes(b'{"text": "x"}\n' * 98 + b"no\n" + b'{"text": 1}\n' + b'{"text": ""}\n' * 50)
     enough, few = reader(0.02), reader(0.01)
     assert len(list(enough.read(str(file)))) == enough.kept == 98
-    assert enough.rejects.reasons == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
-    assert enough.rejects.records == 150
-    enough.rejects.check()
+    assert enough.reasons == {"invalid JSON": 1, "text is no string": 1, EMPTY: 50}
+    assert enough.records == 150
+    enough.check()
     list(few.read(str(file)))
-    refused(r"2 of 150 records were rejected, more than the share 0.01 .*first is .*:99:", few.rejects.check)
+    refused(r"2 of 150 records were rejected, more than the share 0.01 .*first is .*:99:", few.check)
 
 
 def cut_slowly(text: str, limit: int) -> list[str]:

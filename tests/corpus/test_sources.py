@@ -31,7 +31,7 @@ EXPECTED = [(record["text"], record["meta"]["set"].upper()) for record in RECORD
 def open_reader(text="text", domain="meta.set", rejects=0.0, longest=10**7) -> Reader:
     settings = {"formats": FORMATS, "text_field": text, "document_megabytes": longest / 10**6, "rejects": 0.0}
     reader = Reader(Reading(**settings, cut_characters=None), domain, {"a": "A", "b": "B"} if domain else {"": "A"})
-    reader.rejects.allowed = rejects
+    reader.allowed = rejects
     return reader
 
 
@@ -39,7 +39,7 @@ def read(path: Path | str, text="text", **settings) -> list[tuple[str, str]]:
     reader = open_reader(text, **settings)
     documents = list(reader.read(str(path)))
     assert len(documents) == reader.kept
-    reader.rejects.check()
+    reader.check()
     return documents
 
 
@@ -69,7 +69,7 @@ def test_what_is_told_of_parquet_of_files_and_of_devices(tmp_path):
     refused(r"raw\.parquet:2: field 'text' holds NoneType", read, path, domain="source")
     assert read(path, domain="source", rejects=0.9) == [("a", "A")]
     path.write_bytes(path.read_bytes()[:-9])
-    refused(r"raw\.parquet:1: the file is damaged", read, path, domain="source")
+    refused(r"raw\.parquet:1: the file breaks off or is damaged", read, path, domain="source")
     refused(
         r"raw\.csv\.gz has none of the endings .jsonl, .parquet, .txt; say in corpus", read, tmp_path / "raw.csv.gz"
     )
@@ -239,7 +239,7 @@ def test_files_of_a_server_are_streamed(tmp_path, server):
         refused(r"none\.jsonl.* cannot be opened", read, f"{server}/none.jsonl{ending}")
     pl.DataFrame(RECORDS).write_parquet(tmp_path / "raw.parquet")
     assert read(f"{server}/raw.parquet") == EXPECTED
-    refused(r"none\.parquet:1: the file is damaged here or cannot be read", read, f"{server}/none.parquet")
+    refused(r"none\.parquet:1: the file breaks off or is damaged", read, f"{server}/none.parquet")
 
 
 def test_a_server_that_falls_silent_is_given_up(monkeypatch, server):

@@ -46,16 +46,16 @@ def main(argv: list[str] | None = None) -> None:
         settings = (options.sequence_length, tokenizer.ids, options.sample_documents)
         streams = stack.enter_context(Streams(folders, tokenizer.end, encoder.decode, *settings))
         fill(streams, division.pieces(reader, shard.files), encoder)
-        reader.rejects.check()
+        reader.check()
         raw = hashing.result()
         check_unchanged(raw)
         streams.finish()
-        rejected = dict(sorted(reader.rejects.reasons.items()))
+        rejected = dict(sorted(reader.reasons.items()))
         account = {
             "files": [masked(path) for path in shard.files],
             "raw": raw,
             "without_text": [masked(path) for path in reader.empty],
-            "records": {"in": reader.rejects.records, "kept": reader.kept, "rejected": rejected},
+            "records": {"in": reader.records, "kept": reader.kept, "rejected": rejected},
             "encoder": encoder.account,
             "in_validation": division.left_out,
             "sequence_length": options.sequence_length,

@@ -47,7 +47,7 @@ def main(argv: list[str] | None = None) -> None:
         show_progress=False,
     )
     tokenizer.train_from_iterator(training_texts(shards, reader, options), trainer)
-    reader.rejects.check()
+    reader.check()
     yielded = tokenizer.get_vocab_size()
     if yielded < options.vocabulary:
         said = f"The text yields {yielded} tokens, fewer than the vocabulary of {options.vocabulary}"

@@ -6,6 +6,7 @@ The text of a document from a file of tokens is its ids, an array of uint32 with
 import argparse
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from bimix.blocks import checked
 from bimix.corpus.reading import Reading
-from bimix.corpus.sources import EMPTY, Rejected, Rejects, parse_record, read_records, too_long
+from bimix.corpus.sources import EMPTY, Rejected, parse_record, read_records, too_long
 from bimix.errors import InputError
 from bimix.tables import parsed_json
 
@@ -36,11 +37,12 @@ def _reading(text: str) -> Reading:
 
 
 class Reader:
-    """Reads the documents of raw files and counts rejected records in `rejects`.
+    """Reads the documents of raw files and counts records, and the rejected ones by `reasons`.
 
     `domains` maps the values of the dotted `domain_field` to domains. Without such a field it has
     one entry, the domain of every record. `ids`: the id of the end of text and the number of ids,
-    with which files of tokens are compared.
+    with which files of tokens are compared. `allowed` is the share of records that may be rejected:
+    at 0 the first one raises InputError with its place, else `check` does, after all are read.
     """
 
     def __init__(
@@ -55,28 +57,48 @@ class Reader:
         self.longest = int(reading.document_megabytes * 10**6)
         self.domain_field = domain_field
         self.domains = domains or {"": ""}
-        self.rejects = Rejects(reading.rejects, "corpus.rejects")
+        self.allowed = reading.rejects
+        self.records = 0
+        self.reasons: Counter[str] = Counter()
+        self.first = ""  # the first rejected record that is not empty, and why
         self.empty: list[str] = []  # files that gave no document and no fault
 
     @property
     def kept(self) -> int:
         """The number of records that became documents."""
-        return self.rejects.records - self.rejects.reasons.total()
+        return self.records - self.reasons.total()
 
     def read(self, path: str) -> Iterator[tuple[Text, str]]:
         """Documents (text, domain) of a raw file. Errors: of `read_records`; the first Rejected."""
         fields = [field for field in (self.reading.text_field, self.domain_field) if field]
-        useful = self.rejects.records - self.rejects.reasons[EMPTY]
+        useful = self.records - self.reasons[EMPTY]
         for number, record in read_records(path, self.reading.formats, fields, self.longest):
-            self.rejects.records += 1
+            self.records += 1
             try:
                 document = self.parse(record)
             except Rejected as rejection:
-                self.rejects.add(f"{path}:{number}", rejection)
+                self.reject(f"{path}:{number}", rejection)
             else:
                 yield document
-        if self.rejects.records - self.rejects.reasons[EMPTY] == useful:
+        if self.records - self.reasons[EMPTY] == useful:
             self.empty.append(path)
+
+    def reject(self, place: str, rejection: Rejected) -> None:
+        self.reasons[rejection.reason] += 1
+        if rejection.reason == EMPTY:
+            return
+        self.first = self.first or f"{place}: {rejection}"
+        if self.allowed == 0:
+            raise InputError(f"{self.first}. Mend the record or allow a share of rejects (corpus.rejects).")
+
+    def check(self) -> None:
+        """Refuse more rejected records than are allowed."""
+        faults = self.reasons.total() - self.reasons[EMPTY]
+        if faults > self.allowed * self.records:
+            raise InputError(
+                f"{faults} of {self.records} records were rejected, more than the share {self.allowed:g} that "
+                f"corpus.rejects allows; the first is {self.first}."
+            )
 
     def parse(self, record: object) -> tuple[Text, str]:
         """Text and domain of a line of JSON, a parsed record, token ids or a Rejected. Raises
@@ -133,7 +155,7 @@ def held_out_keys(reading: Reading, paths: Iterable[str]) -> frozenset[bytes]:
     reader = Reader(reading)
     texts = (text for path in paths for text, _ in reader.read(path))
     keys = frozenset(hash_text(part) for text in texts for part in (text, *cut_text(text, reading.cut_characters)))
-    reader.rejects.check()
+    reader.check()
     return keys
 
 

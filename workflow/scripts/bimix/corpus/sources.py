@@ -1,7 +1,7 @@
 """Raw files as records: JSON lines or one array of JSON, parquet and plain text, also packed as
 .gz, .xz or .zst, on a disk or at an address; and token ids on a disk.
 
-A Rejected stands in for a record that cannot be read; `Rejects` counts them.
+A Rejected stands in for a record that cannot be read.
 """
 
 import codecs
@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import zlib
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import BinaryIO
@@ -49,36 +48,6 @@ class Rejected(Exception):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
-
-
-class Rejects:
-    """Counts of rejected records, by reason.
-
-    `allowed` is the share of records that may be rejected, the config's `key`. At 0 the first
-    rejected record raises InputError with its place; otherwise `check` does, after all are read.
-    """
-
-    def __init__(self, allowed: float, key: str) -> None:
-        self.allowed, self.key = allowed, key
-        self.records = 0
-        self.reasons: Counter[str] = Counter()
-        self.first = ""
-
-    def add(self, place: str, rejection: Rejected) -> None:
-        self.reasons[rejection.reason] += 1
-        if rejection.reason == EMPTY:
-            return
-        self.first = self.first or f"{place}: {rejection}"
-        if self.allowed == 0:
-            raise InputError(f"{self.first}. Mend the record or allow a share of rejects ({self.key}).")
-
-    def check(self) -> None:
-        faults = self.reasons.total() - self.reasons[EMPTY]
-        if faults > self.allowed * self.records:
-            raise InputError(
-                f"{faults} of {self.records} records were rejected, more than the share {self.allowed:g} that "
-                f"{self.key} allows; the first is {self.first}."
-            )
 
 
 def parse_record(line: bytes) -> object:
@@ -184,27 +153,22 @@ def number_lines(stream: BinaryIO, name: str, longest: int) -> Records:
     """Lines of a binary stream that are not blank, numbered from 1; the records of one array of JSON.
 
     A line of more than `longest` bytes, its end included, becomes a Rejected; no more of it than
-    that is ever in memory. Errors: the stream breaks off; those of `number_records`.
+    that is ever in memory. Errors: those of `number_records`.
     """
     number, begins = 0, True
-    try:
-        while line := stream.readline(longest + 1):
-            number += 1
-            line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-            if begins and line.lstrip().startswith(b"["):
-                yield from number_records(line, stream, name, longest)
-                return
-            begins = begins and (not line or line.isspace())
-            if len(line) > longest:
-                while line and not line.endswith(b"\n"):
-                    line = stream.readline(longest)
-                yield number, too_long(longest)
-            elif line and not line.isspace():
-                yield number, line
-    except BROKEN_STREAM as error:
-        raise InputError(
-            f"{name}:{number + 1}: the file breaks off or is damaged here ({error}); fetch it again."
-        ) from error
+    while line := stream.readline(longest + 1):
+        number += 1
+        line = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
+        if begins and line.lstrip().startswith(b"["):
+            yield from number_records(line, stream, name, longest)
+            return
+        begins = begins and (not line or line.isspace())
+        if len(line) > longest:
+            while line and not line.endswith(b"\n"):
+                line = stream.readline(longest)
+            yield number, too_long(longest)
+        elif line and not line.isspace():
+            yield number, line
 
 
 def number_records(begun: bytes, stream: BinaryIO, name: str, longest: int) -> Records:
@@ -244,37 +208,32 @@ def read_parquet(path: str, fields: list[str], longest: int) -> Records:
     """
     columns = list(dict.fromkeys(field.split(".")[0] for field in fields))
     check_fetched(path)
+    table = pl.scan_parquet(path, glob=False)
+    there = table.collect_schema().names()
+    if lacking := [name for name in columns if name not in there]:
+        why = f"the file has no column {lacking[0]!r}, only {named(there)}: set text_field and domain_field, or"
+        raise InputError(f"{path}: {why} rename the column (one name holds for all files of a dataset).")
     number = 0
-    try:
-        table = pl.scan_parquet(path, glob=False)
-        there = table.collect_schema().names()
-        if lacking := [name for name in columns if name not in there]:
-            why = f"the file has no column {lacking[0]!r}, only {named(there)}: set text_field and domain_field, or"
-            raise InputError(f"{path}: {why} rename the column (one name holds for all files of a dataset).")
-        for batch in table.select(columns).collect_batches(chunk_size=BATCH_ROWS, lazy=True, engine="streaming"):
-            for start in range(0, len(batch), BATCH_ROWS):
-                for row in batch.slice(start, BATCH_ROWS).iter_rows(named=True):
-                    number += 1
-                    yield number, row
-    except (*BROKEN_STREAM, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{path}:{number + 1}: the file is damaged here or cannot be read ({error}).") from error
+    for batch in table.select(columns).collect_batches(chunk_size=BATCH_ROWS, lazy=True, engine="streaming"):
+        for start in range(0, len(batch), BATCH_ROWS):
+            for row in batch.slice(start, BATCH_ROWS).iter_rows(named=True):
+                number += 1
+                yield number, row
 
 
 def read_text(path: str, fields: list[str], longest: int) -> Records:
     """A file of plain text as one record, in the first of `fields`."""
     with open_stream(path) as stream:
-        try:
-            content = stream.read(longest + 1)
-            if len(content) > longest:
-                yield 1, too_long(longest)
-                return
-            text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
-        except UnicodeDecodeError as error:
-            yield 1, Rejected("invalid UTF-8", f"the file is not UTF-8 ({error.reason} at byte {error.start})")
-            return
-        except BROKEN_STREAM as error:
-            raise InputError(f"{path}: the file breaks off or is damaged ({error}); fetch it again.") from error
-    yield 1, write_field(fields[0], text)
+        content = stream.read(longest + 1)
+    if len(content) > longest:
+        yield 1, too_long(longest)
+        return
+    try:
+        text = content.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError as error:
+        yield 1, Rejected("invalid UTF-8", f"the file is not UTF-8 ({error.reason} at byte {error.start})")
+    else:
+        yield 1, write_field(fields[0], text)
 
 
 def read_tokens(path: str, fields: list[str], longest: int) -> Records:
@@ -321,8 +280,16 @@ def read_records(path: str, formats: Mapping[str, str], fields: list[str], longe
 
     `formats` maps a file's ending to its format; `fields` are the dotted names of the fields to
     read, the text's first. A record of more than `longest` bytes becomes a Rejected, but in parquet.
+    Errors: no format fits, or the file breaks off or cannot be read.
     """
     ending = ending_of(path, formats)
     if ending is None:
         raise InputError(f"{path} has none of the endings {', '.join(formats)}; say in corpus.formats what it holds.")
-    return FORMATS[formats[ending]](path, fields, longest)
+    number = 0
+    try:
+        for number, record in FORMATS[formats[ending]](path, fields, longest):
+            yield number, record
+    except (*BROKEN_STREAM, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"{path}:{number + 1}: the file breaks off or is damaged here, or cannot be read ({error}); fetch it again."
+        ) from error
