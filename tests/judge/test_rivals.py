@@ -1,4 +1,4 @@
-"""All laws behind one interface: scores, learning curve, intervals, tables to tables."""
+"""All laws behind one interface: intervals, tables to tables."""
 
 import numpy as np
 import polars as pl
@@ -8,7 +8,6 @@ from refusals import refused
 
 import estimate_intervals
 import fit_law
-import trace_learning
 from bimix.laws import exponential
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
@@ -23,19 +22,6 @@ def tables(folder, name, n, seed, steps=(500, 1000, 2000, 4000, 8000), noise=0.0
     draw = np.random.default_rng(seed)
     observed = observe(of_three(True), draw.dirichlet(np.ones(3) * 3, n), steps, noise, draw, DOMAINS, name)
     return write_tables(observed, folder / f"{name}_losses.csv", folder / f"{name}_mixtures.csv")
-
-
-def test_learning_curve(tmp_path):
-    pair = tables(tmp_path, "run", 16, 1)
-    arguments = ["--laws", "bimix", "transfer", *pair, "--draws", "2", "--seed", "0", "--out", str(tmp_path / "l.csv")]
-    trace_learning.main([*arguments, "--counts", "4", "12"])
-    table = pl.read_csv(tmp_path / "l.csv")
-    assert table.height == 8 and table["mre"].null_count() == 0
-    errors = {n: table.filter((pl.col("law") == "transfer") & (pl.col("runs") == n))["mre"].mean() for n in (4, 12)}
-    assert errors[12] < errors[4]
-    trace_learning.main([*arguments, "--counts", "4", "14", "64"])
-    assert set(pl.read_csv(tmp_path / "l.csv")["runs"]) == {4}  # 13 would leave three to predict, 14 does not
-    refused("16 mixtures are to be fitted, but there are 16", trace_learning.main, [*arguments, "--counts", "16"])
 
 
 @pytest.mark.parametrize("law", ["bimix", "transfer"])

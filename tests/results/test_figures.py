@@ -70,13 +70,9 @@ def test_names_of_domains_are_drawn_as_they_are_and_bytes_are_the_same(tmp_path)
     assert {"US$ to A$_", "{web}", "uniform = found"} <= shown, "one mixture is one column"
 
 
-def test_mixtures_of_whole_numbers_are_drawn_with_others(tmp_path):
-    for name, share in (("whole", 1), ("half", 0.5)):
-        rows = f"mixture,domain,proportion\n{name},a,{share}\n{name},b,{1 - share}\n"
-        (tmp_path / f"{name}.csv").write_text(rows, encoding="utf-8")
-    tables = [str(tmp_path / name) for name in ("whole.csv", "half.csv")]
-    plot_mixtures.main(["--mixtures", *tables, "--out", str(tmp_path / "mixtures.svg")])
-    assert {"whole", "half"} <= texts(tmp_path / "mixtures.svg")
+def test_groups_of_whole_numbers_are_read_with_others() -> None:
+    tables = [pl.DataFrame({"mixture": name, "proportion": [one]}) for name, one in (("whole", 1), ("half", 0.5))]
+    assert figures.together([*tables, tables[0]])["proportion"].to_list() == [1, 0.5]
 
 
 def test_a_title_without_errors_says_so():

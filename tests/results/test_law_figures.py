@@ -27,7 +27,6 @@ from bimix.judge.measured import Criterion, measured
 from bimix.laws import fitted as laws
 from bimix.observations import averages
 from bimix.observations.observations import Observations, observations
-from bimix.results import figures
 
 DOMAINS = ["code & co", "law", "web"]
 STEPS = [500, 1000, 2000, 4000]
@@ -96,6 +95,7 @@ def test_learning_curve(tmp_path):
     plot_learning.main(["--learning", f"{tmp_path}/l.csv", "--out", f"{tmp_path}/figure.svg"])
     shown = texts(tmp_path / "figure.svg")
     assert "bimix" in shown and "2 draws" in shown
+    assert set(pl.read_csv(tmp_path / "l.csv")["runs"]) == {4, 6}  # three at least are left to predict
     none = pl.read_csv(tmp_path / "l.csv").with_columns(mre=None, mre_worst=None, spearman=None, note=pl.lit("why."))
     none.write_csv(tmp_path / "none.csv")
     with pytest.raises(InputError, match="no law could be fitted"):
@@ -191,29 +191,17 @@ def test_a_law_of_one_step_is_drawn_at_that_step(results, tmp_path):
     )
 
 
-def test_groups_of_whole_numbers_are_read_with_others() -> None:
-    tables = [pl.DataFrame({"mixture": name, "proportion": [one]}) for name, one in (("whole", 1), ("half", 0.5))]
-    assert figures.together([*tables, tables[0]])["proportion"].to_list() == [1, 0.5]
-
-
-def test_predictions_are_of_mixtures_that_were_not_fitted(results, tmp_path):
-    flags = ["--coefficients", f"{results}/bimix.json", "--predictions", f"{results}/predictions.parquet", "--losses"]
-    both = [f"{results}/run_l.parquet", f"{results}/new_l.parquet"]
-    plot_predictions.main([*flags, *both, "--out", f"{tmp_path}/figure.svg"])
-    shown = texts(tmp_path / "figure.svg")
-    assert "new0: " in shown and "code & co" in shown and "run0" not in shown
-    refused("held_out", plot_predictions.main, [*flags, both[0], "--out", f"{tmp_path}/none.svg"])
-    assert not (tmp_path / "none.svg").exists()
-
-
-def test_intervals_of_losses_are_drawn(results, tmp_path):
-    law, spans = ["--coefficients", f"{results}/bimix.json"], ["--intervals", f"{results}/intervals.csv"]
-    losses = ["--losses", f"{results}/run_l.parquet", f"{results}/new_l.parquet"]
-    flags, strokes = [*law, "--predictions", f"{results}/predictions.parquet", *losses], []
-    for extra in (["--intervals"], spans):
-        plot_predictions.main([*flags, *extra, "--out", f"{tmp_path}/figure.svg"])
+def test_predictions_are_of_mixtures_that_were_not_fitted_with_their_intervals(results, tmp_path):
+    flags = ["--coefficients", f"{results}/bimix.json", "--predictions", f"{results}/predictions.parquet"]
+    losses, strokes = [f"{results}/run_l.parquet", f"{results}/new_l.parquet"], []
+    for spans in ([], ["--intervals", f"{results}/intervals.csv"]):
+        plot_predictions.main([*flags, "--losses", *losses, *spans, "--out", f"{tmp_path}/figure.svg"])
+        shown = texts(tmp_path / "figure.svg")
+        assert "new0: " in shown and "code & co" in shown and "run0" not in shown
         strokes.append((tmp_path / "figure.svg").read_text().count("stroke-width: 1.2"))
     assert strokes[1] - strokes[0] == 2 * 4
+    refused("held_out", plot_predictions.main, [*flags, "--losses", losses[0], "--out", f"{tmp_path}/none.svg"])
+    assert not (tmp_path / "none.svg").exists()
 
 
 def test_losses_of_no_domain_that_is_trained_on_give_a_sentence_in_the_place_of_panels(tmp_path) -> None:

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -36,7 +35,7 @@ def main(argv: list[str] | None = None) -> None:
     options = parser.parse_args(argv)
 
     tables = [read_table(path).select("mixture", "domain", "proportion") for path in options.mixtures]
-    figures.save(draw(by_mixture(pl.concat(tables, how="vertical_relaxed"))), options.out)
+    figures.save(draw(by_mixture(figures.together(tables))), options.out)
 
 
 def draw(mixtures: dict[str, dict[str, float]]) -> Figure:

@@ -14,10 +14,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from bimix.errors import InputError, run
-from bimix.judge.comparison import column_levels, percent
+from bimix.judge.comparison import compared, loss_changes
 from bimix.judge.evidence import NEAR
 from bimix.judge.measured import Criterion, evaluated, measured
-from bimix.judge.noise import levels
 from bimix.laws.document import checked_law
 from bimix.mixtures.mixture import farthest, read_proportions
 from bimix.observations.tables import by_mixture
@@ -138,7 +137,9 @@ def changes(law: dict, losses: np.ndarray, target: np.ndarray) -> dict[str, floa
 
 
 def measured_changes(law: dict, losses: pl.DataFrame, names: tuple[str, ...], target: np.ndarray) -> dict[str, float]:
-    """`changes` of the last losses from the first to the second of names, if both are there."""
+    """Likewise of the last losses from the first to the second of names, as the summary has them; empty
+    unless both were run, with every loss that counts.
+    """
     weights = dict(zip(law["loss_domains"], target.tolist(), strict=True))
     ends = losses.filter((pl.col("step") == losses["step"].max()) & pl.col("domain").is_in(law["loss_domains"]))
     lacking = {name for name, one in weights.items() if one > 0} - set(ends["domain"])
@@ -146,16 +147,8 @@ def measured_changes(law: dict, losses: pl.DataFrame, names: tuple[str, ...], ta
         return {}
     runs = measured(ends)
     criterion = Criterion(names[0], weights={name: weights[name] for name in runs.names})
-    averages = criterion.averages(runs)[:, :, -1]
-    there = np.isfinite(averages).any(axis=1)
-    before, after = (runs.mixtures.index(name) for name in names[:2])
-    if not there[[before, after]].all():
-        return {}
-    means = np.full(len(there), np.nan)
-    means[there] = levels(averages[there])[0]  # as the summary has them
-    found = dict(zip(runs.names, column_levels(runs)[[before, after]].T, strict=True)) | {"": means[[before, after]]}
-    changed = {name: percent(own[1] - own[0]) for name, own in found.items()}
-    return {name: changed[name] for name in [*law["loss_domains"], ""] if np.isfinite(changed.get(name, np.nan))}
+    found = loss_changes(compared(runs, criterion), names[1], names[0])
+    return {name: found[name] for name in [*law["loss_domains"], ""] if name in found}
 
 
 def gain_interval(table: pl.DataFrame, baseline: str) -> list[float]:

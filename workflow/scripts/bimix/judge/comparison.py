@@ -137,6 +137,17 @@ def column_levels(runs: Runs) -> np.ndarray:
     return found
 
 
+def loss_changes(comparison: Comparison, one: str, other: str) -> dict[str, float]:
+    """{domain: percent} by which each final loss of a mixture is above another's, "" the criterion; without
+    those that were not measured.
+    """
+    own, whose = (comparison.mixtures.index(name) for name in (one, other))
+    ends = column_levels(comparison.runs)
+    logs = dict(zip(comparison.runs.names, (ends[own] - ends[whose]).tolist(), strict=True))
+    logs[""] = -comparison.lead(one, other)
+    return {name: percent(by) for name, by in logs.items() if np.isfinite(by)}
+
+
 def table(
     comparison: Comparison,
     factors: Mapping[str, float | None] | None = None,

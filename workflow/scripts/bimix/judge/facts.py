@@ -11,7 +11,7 @@ from datetime import date
 import numpy as np
 import polars as pl
 
-from bimix.judge.comparison import HELD, Comparison, column_levels, percent, said_broken, table
+from bimix.judge.comparison import HELD, Comparison, loss_changes, percent, said_broken, table
 from bimix.judge.noise import seeds_to_add
 from bimix.judge.verdict import OBSERVED, Promise, Verdict
 from bimix.laws.fitted import predict_defined
@@ -310,10 +310,7 @@ def changes(of: Evidence) -> dict | None:
         return None
     measured, step = {}, None
     if shown is not None and {take, other} <= set(shown.mixtures):
-        own, whose = (shown.mixtures.index(name) for name in (take, other))
-        ends, step = column_levels(shown.runs), shown.runs.step
-        measured = dict(zip(shown.runs.names, (ends[own] - ends[whose]).tolist(), strict=True))
-        measured[""] = -shown.lead(take, other)
+        measured, step = loss_changes(shown, take, other), shown.runs.step
     fitted = sought.fitted
     pair = np.array([[of.shares[name].get(domain, 0.0) for domain in fitted["domains"]] for name in (take, other)])
     losses = predict_defined(fitted, pair, np.array([sought.step]))[:, 0]
@@ -324,7 +321,7 @@ def changes(of: Evidence) -> dict | None:
         "shares": dict(of.shares[other]),
         "model": of.shown_model,
         "step": step,
-        "measured": {name: percent(by) for name, by in measured.items() if np.isfinite(by)},
+        "measured": measured,
         "law": fitted["law"],
         "predicted": {name: percent(by) for name, by in predicted.items() if np.isfinite(by)},
     }
