@@ -136,7 +136,7 @@ def test_the_script_writes_each_of_the_three_rules(tmp_path) -> None:
     refused("needs --cross-entropy", made, "wanted_8_kin")
     refused("needs --reference", made, "wanted_8")
     refused("wanted_{epochs}", made, "wanted_0")
-    refused("has no meaning", made, "wanted_8_uniform", '{"a": 1, "b": 1, "c": 1}')
+    refused("rules by hand need weights of some domains", made, "wanted_8_uniform", '{"a": 1, "b": 1, "c": 1}')
 
 
 def test_names_are_known_where_the_objective_wants_domains() -> None:

@@ -158,42 +158,38 @@ def losses_of(
         near = difflib.get_close_matches(wanted, dict.fromkeys(one.rpartition(BETWEEN)[2] for one in others), 6, 0)
         raise InputError(f"{path}: no metric fits {wanted!r}; it has {few(near) or 'none'}: name them by --pattern.")
     check_lower((named[name][1] for name in found), str(path), lower)
-    # after its last evaluation with a loss, what a run lacks is no longer between two of them
-    ends: dict[object, int] = {}
-    measured: set[tuple[object, int]] = set()
-    for number, row in enumerate(rows):
-        for metric, (of, _) in found.items():
-            if not _is_missing(row.cells.get(metric)):
-                name = of or (row.run if run is None else row.cells.get(run))
-                ends[name] = number
-                measured.add((name, number))
+    cells = []
     for number, row in enumerate(rows):
         for metric, (of, domain) in found.items():
-            value, here = row.cells.get(metric), f"{row.place}, {metric!r}"
-            if value in (None, ""):
-                continue
-            name = of or (row.run if run is None else row.cells.get(run))
-            if _is_missing(value) and (name, number) not in measured and number < ends.get(name, -1):
-                continue  # a row of something else, between two evaluations
-            if name in (None, ""):
-                raise InputError(f"{row.place}: column {run!r} is empty: it names the run.")
-            if only is not None and str(name) not in only:
-                yield Loss(str(name), -1, domain, math.nan, here)  # so that sentences can name the run
-                continue
-            for end in RANGE:
-                other = row.cells.get(f"{metric}{end}")
-                if other not in (None, "") and _as_number(other) != _as_number(value):
-                    raise InputError(
-                        f"{here}: {value} is an average, and {end[2:]} is {other}: export the panel without groups and"
-                        " smoothing, with all points, or the runs' histories."
-                    )
-            # wandb counts its calls in `_step`; a column `step` is the training's own
-            differ = [one for one in steps[1:] if row.cells.get(one) not in (None, "", row.cells.get(step))]
-            if differ and said is not None:
-                sentence = f"of the columns {step} and {differ[0]}, which differ, {step} counts; --step names another."
-                said.setdefault(sentence, row.place)
-            at = as_step(step if step.isdecimal() else row.cells.get(step), f"{row.place}, {step!r}")
-            yield Loss(str(name), at, domain, as_loss(value, here), here)
+            name, value = of or (row.run if run is None else row.cells.get(run)), row.cells.get(metric)
+            if value not in (None, ""):
+                cells.append((number, row, name, metric, domain, value))
+    measured = {(name, number) for number, _, name, *_, value in cells if not _is_missing(value)}
+    last = dict(sorted(measured, key=lambda one: one[1]))
+    for number, row, name, metric, domain, value in cells:
+        here = f"{row.place}, {metric!r}"
+        # a row of something else between two evaluations; after the last one a loss is missing
+        if _is_missing(value) and (name, number) not in measured and number < last.get(name, -1):
+            continue
+        if name in (None, ""):
+            raise InputError(f"{row.place}: column {run!r} is empty: it names the run.")
+        if only is not None and str(name) not in only:
+            yield Loss(str(name), -1, domain, math.nan, here)  # so that sentences can name the run
+            continue
+        for end in RANGE:
+            other = row.cells.get(f"{metric}{end}")
+            if other not in (None, "") and _as_number(other) != _as_number(value):
+                raise InputError(
+                    f"{here}: {value} is an average, and {end[2:]} is {other}: export the panel without groups and"
+                    " smoothing, with all points, or the runs' histories."
+                )
+        # wandb counts its calls in `_step`; a column `step` is the training's own
+        differ = [one for one in steps[1:] if row.cells.get(one) not in (None, "", row.cells.get(step))]
+        if differ and said is not None:
+            sentence = f"of the columns {step} and {differ[0]}, which differ, {step} counts; --step names another."
+            said.setdefault(sentence, row.place)
+        at = as_step(step if step.isdecimal() else row.cells.get(step), f"{row.place}, {step!r}")
+        yield Loss(str(name), at, domain, as_loss(value, here), here)
 
 
 def _rows(path: Path) -> Iterator[Row]:

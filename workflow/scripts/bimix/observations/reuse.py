@@ -42,20 +42,16 @@ class Pair:
 
 
 def read_source(source: str) -> Pair:
-    """The runs of JSON {"losses": file, "mixtures": file}, and `map`."""
+    """The runs of JSON {"losses": file, "mixtures": file}."""
     if not source.lstrip().startswith("{"):
         tables = '{"losses": "losses/MODEL/GROUP.parquet", "mixtures": "mixtures/groups/GROUP.parquet"}'
         raise InputError(f"--reuse {source}: name two tables; of a folder of results as {tables}, below it.")
     given = parsed_json(source, "--reuse")
-    by = checked_map(given.pop("map", {}))
     if strange := [key for key, value in given.items() if not isinstance(value, str)]:
         raise InputError(f"--reuse: {strange[0]} is {shown(given[strange[0]])}: it must be one path, as text.")
     if set(given) != {"losses", "mixtures"}:
-        raise InputError(f"--reuse {source}: a source has losses and mixtures, and may have a map.")
-    pair = read_pair(Path(given["losses"]).parent.name or "old", given["losses"], given["mixtures"])
-    if strange := [name for name in by if name not in pair.domains()]:
-        raise InputError(f"--reuse, map of {pair.name}: {unknown('domain', strange[0], sorted(pair.domains()))}")
-    return mapped(pair, by)
+        raise InputError(f"--reuse {source}: a source has losses and mixtures.")
+    return read_pair(Path(given["losses"]).parent.name or "old", given["losses"], given["mixtures"])
 
 
 def read_pair(name: str, losses: Path | str, mixtures: Path | str) -> Pair:
@@ -69,8 +65,6 @@ def read_pair(name: str, losses: Path | str, mixtures: Path | str) -> Pair:
 def checked_map(given: Mapping[str, object]) -> Map:
     """{old domain: {new domain: share}} from a map whose values may also be one new domain."""
     found = {}
-    if not isinstance(given, Mapping):
-        raise InputError(f"--map is {shown(given)}: it must be an object of old domains and what they are now.")
     for name, parts in given.items():
         parts = {parts: 1.0} if isinstance(parts, str) else parts
         if not isinstance(parts, Mapping) or not all(

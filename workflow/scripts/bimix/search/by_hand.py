@@ -53,7 +53,9 @@ class Wanted:
 
     @classmethod
     def of(cls, options, law: Mapping, weights: Mapping, tokens: Mapping | None, run_tokens: float | None) -> "Wanted":
-        """By the flags of limits, --prior and --rest, without which the rest has token shares."""
+        """By the flags of limits, --prior and --rest, without which the rest has token shares. Of the `law`
+        the names of domains and losses, and the shares that its runs had.
+        """
         domains, limits = law["domains"], limits_of(options)
         most = options.max_epochs if tokens and run_tokens else None
         try:
@@ -82,8 +84,8 @@ class Wanted:
         """The run itself. Errors: it has no rules."""
         if not self.ruled:
             raise InputError(
-                "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, and"
-                " those of the run: a column tokens of the losses, or --run-tokens."
+                "rules by hand need weights of some domains that mixtures train on, the --tokens of every domain, those"
+                " of the run (a column tokens of the losses, or --run-tokens), and bounds that leave a mixture."
             )
         return self
 
