@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bimix.laws.table import LAWS, OPTIMUM, SWARM_LAWS, is_optimum
+from bimix.mixtures.by_hand import wanted_domains
 
 REWEIGHTING = ("doremi", "doge")
 # Mixtures of the best run of a search: in the group under `optimum`, in the swarm.
@@ -213,10 +214,9 @@ def wanted_names(dataset: "MixtureNames") -> list[str]:
 
 def has_wanted(block: dict) -> bool:
     """Whether the objective of a block wants some training domains, not all (`wanted_domains`)."""
-    weights, domains = loss_weights(block), list(block.get("domains", []))
-    losses = [weights.get(name, 0) for name in (*domains, *at(block, "corpus/validation_only"))]
-    above = sum(losses) / len(losses) * (1 + 1e-9) if losses and min(losses) > 0 else 0
-    return len({weights.get(name, 0) > above for name in domains}) == 2
+    domains = list(block.get("domains", []))
+    wanted = wanted_domains(loss_weights(block), domains, [*domains, *at(block, "corpus/validation_only")])
+    return bool(wanted.any() and not wanted.all())
 
 
 def loss_weights(block: dict) -> dict[str, float]:
