@@ -76,7 +76,7 @@ def there(dataset, paths, made):
     """Files that a job reads, which makes `made`. A plan alone leaves out those that are not there,
     and says so; what is made needs them no more.
     """
-    if os.path.exists(made) or not plans_without_files(dataset) or lacking(dataset).keys().isdisjoint(paths):
+    if not plans_without_files(dataset) or lacking(dataset).keys().isdisjoint(paths) or os.path.exists(made):
         return paths
     remark_missing(dataset)
     return [path for path in paths if path not in lacking(dataset)]
