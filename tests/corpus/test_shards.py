@@ -119,13 +119,19 @@ def test_the_index_names_empty_files_what_shards_drop_and_domains_of_the_same_te
             own |= dict.fromkeys(("documents", "records"), 200) | {"ends": 0}
             place = tmp_path / split / shard.name
             place.mkdir(parents=True)
+            raw = {
+                f"{shard.name}.txt": {"bytes": 9, "digest": digest + shard.name[-1]},
+                "none": {"bytes": 0, "digest": ""},
+            }
             report = {"sequence_length": 16, "domains": {shard.domain: own}, "without_text": [f"{shard.name}.txt"] * 2}
+            report["raw"] = raw
             (place / "report.json").write_text(json.dumps(report))
     build_index(tmp_path, list(domains))
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("Remark")]
     assert "sea.0.txt, sea.0.txt, sea.1.txt" in said[0] and "and 7 more" in said[0]
-    assert ["lost" in line and "16%" in line for line in said[1:]] == [True, True, False, False]
-    assert "train" in said[1] and "validation" in said[2] and "ocean and sea have the same text" in said[-1]
+    assert ["lost" in line and "16%" in line for line in said[1:]] == [True, True, False, False, False]
+    assert "train" in said[1] and "validation" in said[2] and "ocean and sea have the same text" in said[-2]
+    assert "ocean.0.txt = sea.0.txt, ocean.1.txt = sea.1.txt; leave" in said[-1]
     assert "dropped" not in pl.read_parquet(tmp_path / "train.parquet").columns
 
 

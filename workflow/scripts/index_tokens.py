@@ -60,7 +60,9 @@ def main(argv: list[str] | None = None) -> None:
                     f" at the ends of {count} shards: raise corpus.shard_megabytes or lower sequence_length."
                 )
     tokens = dict(indexes["train"].group_by("domain").agg(pl.sum("tokens")).iter_rows())
-    for remark in [*said, *thin_text(indexes["validation"], tokens, options.weights), *same_text(indexes["train"])]:
+    said += [*thin_text(indexes["validation"], tokens, options.weights), *same_text(indexes["train"])]
+    trained = [report for path, report in reports["train"].items() if shards[path.name].split != "validation"]
+    for remark in [*said, *copied_files(trained)]:
         print(f"Remark: {remark}", file=sys.stderr)
     for split, index in indexes.items():
         write_table(index.drop("dropped"), getattr(options, split))
@@ -97,6 +99,21 @@ def files_without_text(reports: Mapping[Path, Mapping]) -> list[str]:
         return []
     more = f" and {len(empty) - NAMED} more" if len(empty) > NAMED else ""
     return [f"raw files without any text: {', '.join(empty[:NAMED])}{more}; look whether they were fetched whole."]
+
+
+def copied_files(reports: Iterable[Mapping]) -> list[str]:
+    """A sentence on raw files of training text that hold the same bytes, if there are any."""
+    paths: dict[str, set[str]] = {}
+    for report in reports:
+        for path, found in report.get("raw", {}).items():
+            if found["bytes"]:
+                paths.setdefault(found["digest"], set()).add(path)
+    copied = [sorted(same) for same in paths.values() if len(same) > 1]
+    if not copied:
+        return []
+    more = f" and {len(copied) - NAMED} more" if len(copied) > NAMED else ""
+    pairs = ", ".join(" = ".join(same) for same in copied[:NAMED])
+    return [f"raw files of the same bytes, whose text trains once for each name: {pairs}{more}; leave out the copies."]
 
 
 def check_rows(sums: pl.DataFrame, split: str, domains: list[str]) -> None:

@@ -160,10 +160,8 @@ def staged(
         shares = {name: share for name, share in proportions.items() if share > 0}
         for name, share in shares.items():
             if name not in data.domains:
-                has = f"{source} has {share:.4g} of it"
-                raise InputError(
-                    f"{data.name}: {unknown('domain', name, data.domains)}; {has}: call the domains alike."
-                )
+                nearest = unknown("domain", name, data.domains)
+                raise InputError(f"{data.name}: {nearest} {source} has {share:.4g} of it: call the domains alike.")
             if known and not known.get(name):
                 raise InputError(f"--tokens has no tokens of {name!r}, which is in the mixture.")
         dropped = tuple(name for name in proportions if name not in shares)
