@@ -37,7 +37,6 @@ from bimix.results.summary import Summary, remarks
 from bimix.search.by_hand import Wanted, add_rules
 from bimix.search.weighing import add_fitted, read_believed, verdict
 from bimix.tables import read_json, read_table, read_tokens
-from bimix.training.provenance import FITTING, code
 
 DOMAINS = 10  # rows of the mixture on the page
 
@@ -206,7 +205,7 @@ def details(options: argparse.Namespace, results: Results, facts: Mapping) -> li
         lines += [*sections.beyond(options.step, law), *optimum_lines(of, facts, name)]
         lines += ["", *sections.fitted_to(law, options.fitted_model, str(path))]
     made = [f"  {path}" for path in (*options.tables, *options.figures)]
-    return [*lines, "", "Tables and figures", *made, "", *sections.origin(code(FITTING))]
+    return [*lines, "", "Tables and figures", *made]
 
 
 def optimum_lines(of: Evidence, facts: Mapping, name: str) -> list[str]:

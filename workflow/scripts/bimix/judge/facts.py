@@ -162,7 +162,8 @@ def data_facts(of: Evidence) -> dict:
     if of.index is not None and "records" in of.index.columns:
         summed = of.index.group_by("domain").agg(pl.sum("records", "tokens"))
         counts = {name: {"documents": one, "tokens": tokens} for name, one, tokens in summed.sort("domain").iter_rows()}
-    return {"domains": counts, "runs": of.trained, "written": date.today().isoformat(), "commit": code(())["commit"]}
+    of_code = {key: value for key, value in code(()).items() if key in ("commit", "clean")}
+    return {"domains": counts, "runs": of.trained, "written": date.today().isoformat(), **of_code}
 
 
 def names_of(of: Evidence) -> dict[str, str]:

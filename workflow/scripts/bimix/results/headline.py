@@ -26,35 +26,39 @@ REASONS = {
     "ties, cheapest": "It is the cheapest to find of those that are level within noise; {ends} {lower:.2f} % below it.",
     "ties, untrained": "It is the best that was trained; {rival}, not trained, may be level with it by the law.",
 }
-NEXT = {  # the second text where runs are made elsewhere
+NEXT = {  # what it shows; how in the config, and how where runs are made elsewhere
     "seeds": (
-        "{runs} would tell {pair} apart, if they differ by as much as now: `seeds: {{{model}: {seeds}}}` in the config.",
-        "{runs} would tell {pair} apart, if they differ by as much as now: further seeds, in a column `seed`.",
+        "{runs} would tell {names} apart, if they differ by as much as now",
+        "`seeds: {{{model}: {seeds}}}` in the config",
+        "further seeds, in a column `seed`",
     ),
     "train": (
-        "{runs} would show how {first} ends: add `{name}` to `compare` in the config.",
-        "{runs} would show how {first} ends: train on it, and add its losses as `{name}`.",
+        "{runs} would show how {names} ends",
+        "add `{name}` to `compare` in the config",
+        "train on it, and add its losses as `{name}`",
     ),
     "equal": (
-        "{runs} would show whether equal shares end as low: add `uniform` to `compare` in the config.",
-        "{runs} would show whether equal shares end as low: train on them.",
+        "{runs} would show whether equal shares end as low",
+        "add `uniform` to `compare` in the config",
+        "train on them",
     ),
     "harm": (
-        "1 run of {first} at a larger model, next to one of the reference, would show how often that may read text:"
-        " `compare` that model.",
-        "1 run of {first} at a larger model, next to one of the reference, would show how often that may read text:"
-        " add their losses, with a column `parameters`.",
+        "1 run of {names} at a larger model, next to one of the reference, would show how often that may read text",
+        "`compare` that model",
+        "add their losses, with a column `parameters`",
     ),
     "key": (
-        "Set `optimum: {{models: [{sizes}]}}` in the config: the runs of {model} then say how often that may read text.",
+        "Set `optimum: {{models: [{sizes}]}}` in the config",
+        "the runs of {model} then say how often that may read text",
     ),
     "measure": (
-        "{runs} of {pair} at {model} would show how often that may read text: add `{name}` to `compare`, and set"
-        " `optimum: {{models: [{sizes}]}}`.",
+        "{runs} of {names} at {model} would show how often that may read text",
+        "add `{name}` to `compare`, and set `optimum: {{models: [{sizes}]}}`",
     ),
     "larger": (
-        "`compare` a larger model on it, or give a larger run's data loader these proportions.",
-        "Train a larger model on it, or give a larger run's data loader these proportions.",
+        "Go on to a larger run",
+        "`compare` a larger model on it, or give the run's data loader these proportions",
+        "give its data loader these proportions",
     ),
 }
 
@@ -280,15 +284,15 @@ def two_digits(number: float) -> str:
 
 
 def next_line(facts: Mapping, step: Mapping) -> str:
-    """One thing to run, and what it costs."""
-    names, model = [words(facts, name) for name in step["mixtures"]], step["model"]
-    return NEXT[step["do"]][model is None].format(
+    """One thing to run, what it costs and how."""
+    shows, *how = NEXT[step["do"]]
+    text = f"{shows}: {how[step['model'] is None]}."
+    return text.format(
         runs=cost(step),
-        pair=" and ".join(names),
-        first=names[0] if names else "",
+        names=" and ".join(words(facts, name) for name in step["mixtures"]),
         name="`, `".join(step["mixtures"]),
         sizes=", ".join(step.get("sizes", ())),
-        model=model,
+        model=step["model"],
         seeds=step.get("seeds"),
     )
 

@@ -30,14 +30,6 @@ NOTHING = "No model answered a single question: they are too small, or trained t
 LEVEL = "without runs of that size the level was 2 to 14 % off on public runs, while the order of the mixtures held"
 
 
-def origin(code: dict) -> list[str]:
-    """Which code wrote the page: commit, changes since, versions (`runs.provenance.code`)."""
-    commit = f"the code of commit {code['commit'][:12]}" if code["commit"] else "code of no known commit"
-    changed = ", with changes that are in no commit" if code["clean"] is False else ""
-    versions = ", ".join(f"{name} {version}" for name, version in code["versions"].items())
-    return paragraph(f"Written by {commit}{changed} ({versions}); of every run: its run.json.")
-
-
 def proportions(
     reference: str,
     before: dict[str, float],
@@ -264,7 +256,8 @@ def data(facts: Mapping) -> list[str]:
         more = f"; and {len(domains) - LISTED} more" if len(domains) > LISTED else ""
         text += f". Documents and tokens to train on: {documents:,}, {brief(tokens)} ({'; '.join(parts)}{more})"
     commit = f", commit {found['commit'][:12]}" if found["commit"] else ""
-    return paragraph(f"{text}. {found['written']}{commit}")
+    changed = ", with changes that are in no commit" if found["clean"] is False else ""
+    return paragraph(f"{text}. {found['written']}{commit}{changed}")
 
 
 def brief(number: float) -> str:
