@@ -54,7 +54,6 @@ PARTS = {
     ),
     "hold of alpha": Part({(mixing, "HOLD_LOG_A"): mixing.HOLD_MEANS}),
     "own ridges": Part({(choice, "FEW_RUNS_BY_DOMAIN"): np.inf}),
-    "own ridges from 12 runs": Part({(choice, "FEW_RUNS_BY_DOMAIN"): choice.SURE_RUNS}, counts=(12, 16, 20)),
     "error of all": Part({(choice, "BORROWED"): 0.0}),
     "signed term": Part({(choice, "COST"): np.inf}),
     "a of many domains": Part(  # registrations/mean_of_alpha.yaml

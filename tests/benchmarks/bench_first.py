@@ -1,33 +1,27 @@
 """Measure what the choice of the first runs saves: laws fitted to runs that were picked as
 `bimix first` does and at random (no test: run it by hand).
 
-python tests/benchmarks/bench_first.py folder [--counts 4 8 --draws 8 --ways random maximin
---prior] -> a table on standard output; `folder` holds regmix/ (public runs of RegMix), with --prior
-also what bench_few_runs.py needs for its prior. In each draw 256 of the 512 runs are offered, of
+python tests/benchmarks/bench_first.py folder [--counts 4 8 --draws 8] -> a table on standard output;
+`folder` holds regmix/ (public runs of RegMix). In each draw 256 of the 512 runs are offered, of
 which each way picks some; the law `transfer` is fitted to these and predicts RegMix's 256 test
 runs. `regret` is the average loss of the test run that the law calls best, less that of the best.
 """
 
-from dataclasses import replace
-
 import bench
 import numpy as np
-from bench_few_runs import told
 from public_tables import regmix
 
 from bimix.judge.errors import rank_correlation
 from bimix.laws import fitted as laws
-from bimix.laws.transfer import own_domains
-from bimix.observations.prior import centred
 from bimix.search.first import central, maximin
 
 OFFERED = 256
 WAYS = ("random", "maximin")
 
 
-def measured(runs, new, gaps):
+def measured(runs, new):
     """Error in per cent, Spearman of the losses and of the average, regret in nats."""
-    document = laws.fit("transfer", replace(runs, gaps=gaps))
+    document = laws.fit("transfer", runs)
     guess, truth = laws.predict(document, new.proportions, [1])[:, 0], new.losses[:, 0]
     error = 100 * np.nanmean(np.abs(guess / truth - 1))
     averages = guess.mean(axis=1), truth.mean(axis=1)
@@ -38,24 +32,20 @@ def measured(runs, new, gaps):
 
 def main(argv=None):
     parser = bench.parser(__doc__, "folder", numbers={"--counts": [4, 8, 16, 32], "--draws": 8})
-    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
-    parser.add_argument("--prior", action="store_true", help="with the prior from text")
     options = parser.parse_args(argv)
     runs, new = (regmix(options.folder / "regmix", split, "1m") for split in ("train", "test"))
-    own = own_domains(runs)
-    gaps = centred(told(options.folder, runs, "pile22", {}), list(own)) if options.prior else None
     print("runs, way: error %, Spearman of losses, of the average x 100, regret in 0.001 nats: mean (worst draw)")
     for count in options.counts:
         table = {}
         for draw in range(options.draws):
             order = np.random.default_rng([draw, 0]).permutation(len(runs.mixtures))[:OFFERED]
             offered = runs.take(order)
-            for way in options.ways:
+            for way in WAYS:
                 rows = list(range(count))
                 if way == "maximin":
                     near = central(offered.proportions)
                     rows = near[maximin(offered.proportions[near], offered.proportions[:0], count)]
-                table.setdefault(way, []).append(measured(offered.take(rows), new, gaps))
+                table.setdefault(way, []).append(measured(offered.take(rows), new))
         for way, rows in table.items():
             error, rank, rank_average, lost = np.array(rows).T
             print(

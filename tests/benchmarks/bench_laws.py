@@ -13,7 +13,6 @@ mixtures of the 1M models, in the columns that plot_learning.py draws.
 
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +23,9 @@ from bimix.judge.errors import rank_correlation, relative_error
 from bimix.judge.law_scores import LEARNING
 from bimix.laws import fitted as laws
 from bimix.observations.observations import Observations
-from bimix.optimum.intervals import left_out, resampled
+from bimix.optimum.intervals import resampled
 from bimix.optimum.objective import Objective
 from bimix.optimum.optimum import best_shares
-from bimix.optimum.solve import power_sum_optimum
 
 
 def median_of(function, repeats):
@@ -65,21 +63,11 @@ def speed():
         print(f"{law}: fit of 22 domains x 4 mixtures x 20 steps          {seconds:8.3f} s")
         seconds, _ = median_of(lambda d=fitted: resampled(d, observed, 200, 0), 1)
         print(f"{law}: 200 refits to drawn residuals                     {seconds:8.3f} s")
-    gaps = np.random.default_rng(1).normal(0, 0.8, (22, 22))
-    told = replace(observed, gaps=np.where(np.eye(22, dtype=bool), 0.0, gaps))
-    seconds, fitted = median_of(lambda: laws.fit("transfer", told), 5)
-    print(f"transfer: that fit with a prior                          {seconds:8.3f} s")
-    seconds, _ = median_of(lambda: left_out(fitted, told, 200_000), 3)
-    print(f"transfer: left-out intervals of that                     {seconds:8.3f} s")
     many = paper_sized(22, 60)
     for law in ("bimix", "transfer"):
         fitted = laws.fit(law, many)
         seconds, _ = median_of(lambda d=fitted: best_shares(d, 200_000, Objective(), *bounds), 20)
         print(f"{law}: optimum at m = 22                                  {1000 * seconds:8.3f} ms")
-    draw = np.random.default_rng(0)
-    gains, exponents = draw.uniform(1, 6, 1000), draw.uniform(0.02, 0.4, 1000)
-    seconds, _ = median_of(lambda: power_sum_optimum(gains, exponents, np.zeros(1000), np.ones(1000)), 50)
-    print(f"bimix: optimum at m = 1000                               {1000 * seconds:8.3f} ms")
 
 
 RUNS = (32, 64, 128, 256, 512)

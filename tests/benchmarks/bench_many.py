@@ -15,22 +15,18 @@ import bench
 import numpy as np
 
 from bimix.laws import fitted as laws
-from bimix.laws.transfer import own_domains
 from bimix.observations.observations import Observations
-from bimix.transfer import repetition
 
-# training domains, loss domains, runs, steps, with pools, topics x formats
+# training domains, loss domains, runs, steps, topics x formats
 CASES = {
-    "22 x 64 x 20": (22, 22, 64, 20, False, False),
-    "50 x 128": (50, 50, 128, 1, False, False),
-    "100 x 512": (100, 100, 512, 1, False, False),
-    "576 x 1024": (576, 24, 1024, 1, False, True),
-    "22 x 64 repeated": (22, 22, 64, 1, True, False),
-    "100 x 512 repeated": (100, 100, 512, 1, True, False),
+    "22 x 64 x 20": (22, 22, 64, 20, False),
+    "50 x 128": (50, 50, 128, 1, False),
+    "100 x 512": (100, 100, 512, 1, False),
+    "576 x 1024": (576, 24, 1024, 1, True),
 }
 
 
-def runs_of(m: int, d: int, n: int, steps: int, limited: bool, crossed: bool) -> Observations:
+def runs_of(m: int, d: int, n: int, steps: int, crossed: bool) -> Observations:
     """Made runs; losses are of the first domains, or of other text where the domains are
     `crossed`.
     """
@@ -48,32 +44,16 @@ def runs_of(m: int, d: int, n: int, steps: int, limited: bool, crossed: bool) ->
     level = (shares @ k.T) ** -a * np.exp(0.003 * draw.standard_normal((n, d)))
     names = tuple(f"t{j // side:02d}:f{j % side:02d}" if crossed else f"d{j:03d}" for j in range(m))
     own = tuple(f"loss{i:02d}" for i in range(d)) if crossed else names[:d]
-    amounts = {"tokens": np.full(n, 1e9), "pools": np.full((n, m), 2e9 / m)} if limited else {}
     runs = tuple(f"run{i}" for i in range(n))
-    return Observations(runs, names, at.astype(int), own, shares, level[:, None] * curve[:, None], **amounts)
+    return Observations(runs, names, at.astype(int), own, shares, level[:, None] * curve[:, None])
 
 
 def measure(case: str) -> None:
     """Fit, and print."""
     observed = runs_of(*CASES[case])
     begin = process_time()
-    if observed.pools is not None:
-        none = np.zeros(len(observed.mixtures), dtype=int)
-        counts = np.ones(len(none))
-        form = repetition.fit(
-            observed.proportions,
-            observed.last(),
-            own_domains(observed),
-            none,
-            observed.tokens,
-            observed.pools,
-            1e8,
-            counts,
-        )
-        found = f"repetition.fit: R {form.R:.4g}, P {form.P:.4g}, mu {form.mu:.4g}, kappa {form.kappa:.4g}"
-    else:
-        choice = laws.fit("transfer", observed)["choice"]
-        found = f"ridge {choice['ridge']:g}, error {100 * choice['error']:.3f} %"
+    choice = laws.fit("transfer", observed)["choice"]
+    found = f"ridge {choice['ridge']:g}, error {100 * choice['error']:.3f} %"
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(f"{case:20s} {process_time() - begin:8.2f} s CPU {peak:6.2f} GiB   {found}", flush=True)
 

@@ -159,25 +159,22 @@ def test_a_change_of_the_config_repeats_what_it_changes_and_nothing_else(built: 
     jobs = planned_with(built, "mini/training/atom/steps", 28)
     assert jobs["pretrain_model"] == 7 and "tokenize_shard" not in jobs
     # a mixture that is added later is one run more, and one of the new optimum
-    names, law = ["se", "ce", "vne", "je"], "results/mini/laws/atom/bimix/entropy/coefficients.json"
-    jobs = planned_with(built, "mini/groups/entropy", names, law)
-    assert jobs["pretrain_model"] == jobs["fit_law"] == 1 and "tokenize_shard" not in jobs
-    assert planned_with(built, "mini/groups/entropy", names)["pretrain_model"] == 2
+    jobs = planned_with(built, "mini/groups/entropy", ["se", "ce", "vne", "je"])
+    assert jobs["pretrain_model"] == 2 and "tokenize_shard" not in jobs
     # steps asked for later train nothing again
     jobs = planned_with(built, "mini/downstream/steps", [8, 24])
     assert jobs["answer_questions"] == 3 and "pretrain_model" not in jobs
-    assert not {"answer_questions", "pretrain_model"} & set(planned_with(built, "mini/downstream", None))
 
 
-def planned_with(built: Path, key: str, value: object, *targets: str) -> dict[str, int]:
-    """The jobs that are planned where a key under `datasets` has another value; None takes it away."""
+def planned_with(built: Path, key: str, value: object) -> dict[str, int]:
+    """The jobs that are planned where a key under `datasets` has another value."""
     settings = yaml.safe_load(SETTINGS)
     settings["datasets"] = json.loads(json.dumps(settings["datasets"]))  # two datasets, not one twice
     *above, last = key.split("/")
     block = functools.reduce(dict.__getitem__, above, settings["datasets"])
     block[last] = value
     (built / "changed.yaml").write_text(yaml.safe_dump(settings))
-    return planned(built, *targets, "--configfile", "changed.yaml")
+    return planned(built, "--configfile", "changed.yaml")
 
 
 @pytest.mark.slow
