@@ -32,6 +32,18 @@ def demo(config: dict) -> dict:
     return config["datasets"]["demo"]
 
 
+def two_sizes(config: dict) -> None:
+    """The proxy and another are fitted, and target is optimised for."""
+    block = demo(config)
+    config["models"]["small"] = copy.deepcopy(config["models"]["proxy"])
+    config["models"]["small"]["shape"]["layers"] += 1
+    block["training"]["small"] = dict(block["training"]["proxy"])
+    block["optimum"] = {"models": ["small", "proxy"], "group": "entropy"}
+    block["compare"]["mixtures"] = ["baseline", "uniform", "transfer"]
+    block["held_out"] = []
+    config["laws"]["optimise"] = ["transfer"]
+
+
 def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) -> Prepared:
     return settled({"run": ["demo"]} | config, ROOT, list(map(read_config_file, files)), wanted)
 

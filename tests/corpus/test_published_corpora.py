@@ -11,7 +11,7 @@ import tokenised
 import yaml
 
 import tokenize_shard
-from bimix.plan.shards import READING
+from bimix.corpus.reading import Reading
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "workflow/defaults.yaml").read_text())
@@ -53,7 +53,7 @@ def test_every_domain_gets_rows_and_nothing_is_lost(tmp_path, dataset, folder, d
         files.append(str(tmp_path / f"{part}{ending}"))
         with smart_open.open(files[-1], "wb") as file:
             file.writelines(json.dumps(record).encode() + b"\n" for record in records[part::3])
-    read = {key: corpus[key] for key in READING}
+    read = {key: corpus[key] for key in Reading.model_fields}
     settings = {
         "reading": json.dumps(read | {"cut_characters": 2000, "rejects": 0.05}),
         "domain-field": json.dumps(corpus["domain_field"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from made_configs import complete, demo, demo_dataset
+from made_configs import complete, demo, demo_dataset, two_sizes
 from refusals import refused
 
 from bimix.plan import budget, inputs
@@ -80,23 +80,16 @@ def test_the_pools_of_a_group_are_those_of_the_runs_that_laws_are_fitted_to(own:
 # Models of several sizes
 
 
-def two_sizes(config: dict) -> None:
-    """The proxy and another are fitted, and target is optimised for."""
-    block = demo(config)
-    config["models"]["small"] = copy.deepcopy(config["models"]["proxy"])
-    config["models"]["small"]["shape"]["layers"] += 1
-    block["training"]["small"] = dict(block["training"]["proxy"])
-    block["seeds"] = {"small": [2]}
-    block["optimum"] = {"models": ["small", "proxy"], "for": "target", "group": "entropy"}
-    block["compare"]["mixtures"] = ["se", "ce", "transfer"]
-    block["compare"]["model"] = "target"
-    block["held_out"] = []
+def sizes(config: dict) -> None:
+    two_sizes(config)
+    demo(config)["seeds"] = {"small": [2]}
+    demo(config)["compare"]["mixtures"] = ["se", "ce", "transfer"]
     config["laws"] |= {"optimise": ["bimix", "transfer"], "prior": False}
 
 
 @pytest.fixture
 def sized() -> Dataset:
-    return demo_dataset(two_sizes)
+    return demo_dataset(sizes)
 
 
 def test_the_models_have_one_name_in_paths_and_the_optimum_is_for_the_whole_run_of_the_large_one(sized) -> None:
@@ -178,7 +171,7 @@ def test_without_runs_of_the_large_size_there_is_no_score_of_them(sized: Dataset
         lambda config, block: block["compare"]["mixtures"].pop(),
         lambda config, block: config["models"]["target"].update(shape=config["models"]["small"]["shape"]),
     ):
-        config = copy.deepcopy(complete(two_sizes))
+        config = copy.deepcopy(complete(sizes))
         change(config, config["datasets"]["demo"])
         assert not inputs.large_runs(Dataset(config, "demo"))
         assert not [path for path in targets(Dataset(config, "demo"))["tables"] if path.endswith("sizes.csv")]

@@ -12,12 +12,17 @@ from bimix.optimum.objective import objective_block
 from bimix.plan import shards
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import (
+    byte_counts,
     epoch_run_tokens,
     export_data,
     export_run,
     export_tokens,
+    large_runs,
     pool_tokens,
     token_table,
+    trainer,
+    trainer_data,
+    trainer_text,
 )
 from bimix.plan.shards import table_versions, vectors_version
 from bimix.tables import read_json, read_numbers, read_size
@@ -78,6 +83,18 @@ def test_an_export_has_files_tokens_and_a_run_of_the_dataset_or_of_the_config(ow
     refused("datasets/seen/export/data: an export names the files", export_data, seen, "csv")
     seen.block["export"] = {"data": "files.json"}
     assert (export_data(seen, "csv"), export_run(seen, "run_tokens")) == ("files.json", [])
+
+
+def test_what_is_planned_for_a_command(own: Dataset) -> None:
+    model = own.config["models"]["target"] = {"command": "train {mixture} {folder}", "launch": {"gpus": 0}}
+    assert trainer(own, "target") == {"command": model["command"]}
+    assert trainer_data(own, "target") == byte_counts(own) == []
+    model["format"] = "olmo-core"
+    assert trainer_data(own, "target") == ["results/demo/export/rows.json"]
+    text = [f"results/demo/tokens/{split}.parquet" for split in ("train", "validation")]
+    assert trainer_text(own) == text  # or changed text would plan nothing
+    own.block["export"] = {"data": "own.json"}
+    assert trainer_text(own) == [] and not large_runs(own)
 
 
 def test_numbers_that_cannot_be_meant(tmp_path):

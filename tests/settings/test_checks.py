@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from made_configs import ROOT, demo, made, ready, said, whole
+from made_configs import ROOT, demo, made, ready, said, two_sizes, whole
 
 from bimix.settings import models
 
@@ -185,18 +185,6 @@ def test_stages_are_taken_and_those_of_ones_own_file_are_seen(folder: Path) -> N
     assert keys(said(whole(change))) == ["datasets/demo/centre"]
     (folder / "own.json").write_text(json.dumps({"code": 1}))
     assert said(whole(change)) == []
-
-
-def two_sizes(config: dict) -> None:
-    """The proxy and another are fitted, and target is optimised for."""
-    block = demo(config)
-    config["models"]["small"] = copy.deepcopy(config["models"]["proxy"])
-    config["models"]["small"]["shape"]["layers"] += 1
-    block["training"]["small"] = dict(block["training"]["proxy"])
-    block["optimum"] = {"models": ["small", "proxy"], "group": "entropy"}
-    block["compare"]["mixtures"] = ["baseline", "uniform", "transfer"]
-    block["held_out"] = []
-    config["laws"]["optimise"] = ["transfer"]
 
 
 def test_models_of_several_sizes_are_ordered_by_size_and_what_their_law_leaves_out_is_a_remark() -> None:

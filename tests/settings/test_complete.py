@@ -6,18 +6,9 @@ from pathlib import Path
 
 import pytest
 from made_configs import ROOT, demo, made, whole
-from mini_dataset import mini_config
 from refusals import refused
 
 from bimix.plan.dataset import Dataset
-from bimix.plan.inputs import (
-    byte_counts,
-    export_tokens,
-    large_runs,
-    trainer,
-    trainer_data,
-    trainer_text,
-)
 from bimix.settings import complete, ladder
 from bimix.settings.complete import FASTTEXT, SAMPLED, with_defaults
 from bimix.settings.ladder import Machine, keep, read_basis
@@ -246,26 +237,3 @@ def test_a_path_with_an_entry_is_there_where_the_entry_is() -> None:
     path = "results/{dataset}/mixtures/{entry}.json"
     assert Dataset(config, "demo").when("centre", path) == ["results/demo/mixtures/uniform.json"]
     assert Dataset(plain, "demo").when("centre", path) == Dataset(plain, "demo").when("none/at_all", path) == []
-
-
-def test_what_is_planned_for_a_command() -> None:
-    def planned(**model: str) -> dict:
-        config = mini_config(6, 2, slim={}, other={})
-        losses, launch = "{folder}/losses.csv", {"nodes": 1, "gpus": 0, "threads": 1}
-        command = {"command": "train {mixture} {folder} --steps {steps}", "parameters": 1000, "losses": losses}
-        config["models"]["slim"] = command | {"launch": launch} | model
-        del config["datasets"]["mini"]["vectors"]
-        config["datasets"]["mini"]["mixture_files"] = {"plain": "p.json"}
-        return settled(over(DEFAULTS, config), ROOT).config
-
-    config, plain = planned(format="olmo-core"), planned()
-    assert "launch" not in trainer(Dataset(config, "mini"), "slim")
-    assert trainer_data(Dataset(config, "mini"), "slim") == ["results/mini/export/rows.json"]
-    assert export_tokens(Dataset(config, "mini")) == ["results/mini/tokens/train.parquet"]
-    assert byte_counts(Dataset(config, "mini")) == []
-    assert trainer_data(Dataset(plain, "mini"), "slim") == []
-    text = [f"results/mini/tokens/{split}.parquet" for split in ("train", "validation")]
-    assert trainer_text(Dataset(plain, "mini")) == text  # or changed text would plan nothing
-    plain["datasets"]["mini"]["export"] = {"data": "own.json"}
-    assert trainer_text(Dataset(plain, "mini")) == []
-    assert not large_runs(Dataset(plain, "mini"))

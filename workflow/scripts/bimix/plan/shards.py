@@ -28,14 +28,13 @@ from bimix.corpus.files import (
     raw_files,
     unknown_endings,
 )
+from bimix.corpus.reading import Reading
 from bimix.corpus.shards import Shard, group_files, longest_of, parts_of, read_shards, write_shards
 from bimix.digests import digest_file, stamp_file
 from bimix.errors import InputError, masked
 from bimix.plan.dataset import Dataset
 from bimix.plan.inputs import task_inputs
 
-# The settings that decide the text of a corpus's documents.
-READING = ("formats", "text_field", "document_megabytes", "cut_characters", "rejects")
 TABLES = ("losses", "mixtures", "metrics", "tokens", "cross_entropy")  # of the block observations
 MOST_DIGESTED = 2**28  # bytes: a digest in half a second
 SMALL_SHARD = 32 * 10**6  # bytes of raw files; the start of a job of fewer takes as long as its encoding
@@ -121,8 +120,9 @@ def held_out_length(dataset: Dataset) -> str:
 
 
 def reading(dataset: Dataset) -> dict:
-    """Settings of a corpus that decide the text of its documents: fields of `documents.Reading`."""
-    return {key: dataset.block["corpus"][key] for key in READING}
+    """Settings of a corpus that decide the text of its documents."""
+    corpus = dataset.block["corpus"]
+    return {key: corpus[key] for key in Reading.model_fields if key in corpus}
 
 
 def split_patterns(dataset: Dataset) -> dict[str, dict[str | None, str | list[str]]]:
