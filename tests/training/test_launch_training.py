@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from slurm_cluster import wait_until
+from training_runs import lives
 
 ROOT = Path(__file__).parents[2]
 TRAINING = """
@@ -52,14 +53,6 @@ def on_gpus(folder: Path) -> dict[str, str]:
     environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}"}
     environment.pop("CUDA_VISIBLE_DEVICES", None)
     return environment
-
-
-def lives(stat: Path) -> bool:
-    """Whether the process of this file in /proc still runs."""
-    try:
-        return stat.read_text().split()[2] not in "ZX"
-    except OSError:
-        return False
 
 
 def launcher(folder: Path, gpus: int, threads: int = 2) -> list[str]:

@@ -9,16 +9,10 @@ import time
 from pathlib import Path
 
 import pytest
+from slurm_cluster import wait_until
+from training_runs import lives
 
 from bimix.training.command_run import follow
-
-
-def lives(stat: Path) -> bool:
-    """Whether the process of this file in /proc still runs; one that nobody waits for does not."""
-    try:
-        return stat.read_text().split()[2] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_what_it_started_and_left_behind_is_ended(tmp_path: Path) -> None:
@@ -30,10 +24,7 @@ def test_what_it_started_and_left_behind_is_ended(tmp_path: Path) -> None:
     assert (status, asked) == (0, False)
     assert (tmp_path / "output").read_text() == (tmp_path / "shown").read_text()
     stat = Path("/proc", (tmp_path / "output").read_text().strip(), "stat")
-    until = time.monotonic() + 60  # its files are closed a moment before it is gone
-    while lives(stat) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not lives(stat)
+    wait_until(lambda: not lives(stat), "its end")  # its files are closed a moment before it is gone
 
 
 def test_it_holds_the_lock_of_its_run_and_is_asked_to_stop_once(tmp_path: Path) -> None:

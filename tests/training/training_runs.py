@@ -84,6 +84,14 @@ def events(folder: Path) -> list[str]:
     return [line["event"] for line in checkpoints.attempts(folder)]
 
 
+def lives(stat: Path) -> bool:
+    """Whether the process of this file in /proc still runs; one that nobody waits for does not."""
+    try:
+        return stat.read_text().split()[2] not in "ZX"
+    except OSError:
+        return False
+
+
 def same_results(first: Path, second: Path) -> bool:
     names = ("losses.parquet", "model.safetensors")
     return all((first / name).read_bytes() == (second / name).read_bytes() for name in names)

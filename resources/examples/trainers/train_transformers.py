@@ -1,4 +1,4 @@
-"""A foreign trainer: transformers' own Trainer on the bytes of a few documents, drawn by a mixture.
+"""A trainer of one's own: transformers' Trainer on the bytes of a few documents, drawn by a mixture.
 
     train_transformers.py --mixture MIXTURE --text FOLDER --steps N --every N --seed N
         --out FOLDER [--wait-at STEP]
