@@ -109,7 +109,7 @@ def test_a_proposal_is_within_bounds_and_away_from_all_runs() -> None:
     assert total_variation(first.shares[None], second.shares[None])[0, 0] >= 0.05 - 1e-6
 
 
-def test_a_round_far_from_the_best_run_comes_after_two_that_found_none_better() -> None:
+def test_a_round_far_from_the_best_run_comes_after_two_that_found_none_better(tmp_path) -> None:
     search = search_of(runs(START), weights={"law": 1})
     best = START[[search.best]]
     assert squares(search.next(0, far=True).shares[None], best)[0, 0] >= 0.3**2
@@ -121,6 +121,16 @@ def test_a_round_far_from_the_best_run_comes_after_two_that_found_none_better() 
     rounds = [["a"], ["b", "c"], ["d"], ["e"], ["f"]]
     assert [stuck("m0", rounds[:n]) for n in range(6)] == [False, False, True, False, False, True]
     assert [stuck("c", rounds[:n]) for n in range(2, 6)] == [False, False, True, False]
+    order, report = np.roll(np.arange(5), -search_of(runs(START)).best), tmp_path / "report.json"  # the best first
+    for names, voice in (
+        (("m0", "m1", "m2", "round1", "round2"), "law, away from the best"),
+        (("round2", "m1", "m2", "round1", "m3"), "law"),
+        (("m0", "m1", "m2", "m3", "round1"), "law"),
+    ):
+        flags = tables(tmp_path, replace(runs(START[order]), mixtures=names))
+        propose_round.main([*flags, "--out", str(tmp_path / "next.csv"), "--report", str(report)])
+        said = json.loads(report.read_text())
+        assert said["best"] == names[0] and said["proposals"][0]["voice"] == voice
 
 
 def test_domains_that_the_runs_do_not_separate_are_separated_once(tmp_path) -> None:
