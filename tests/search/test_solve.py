@@ -76,6 +76,8 @@ def test_bounds_weights_epochs_and_objectives_are_kept(tmp_path) -> None:
     assert mixture["code"] <= 0.04 + 1e-6 and "epochs" in said and "max_epochs 4 binds for code." in said
     objective = json.dumps({"kind": "no_worse_than", "reference": "m02", "margin": 0.01, "weights": {"math": 1}})
     held, said = solved(tmp_path, losses, mixtures, "--objective", objective, "--reference", "m02")
+    _, page = solved(tmp_path, losses, mixtures, "--objective", "minimax", "--reference", "m02", "--laws", "bimix")
+    assert "worst loss over the reference's)" in page and "comparison.csv" not in page, "which solve does not write"
     free, _ = solved(tmp_path, losses, mixtures, "--weights", '{"math": 1}', "--reference", "m02")
     assert " over m02: predicted" in said and free["math"] > held["math"]
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from bimix.judge.facts import Evidence
+from bimix.judge.verdict import OBSERVED
 from bimix.mixtures.mixture import farthest
 from bimix.optimum.bounds import usual_epochs
 from bimix.optimum.report import epochs_of, harm_lines
@@ -169,7 +170,8 @@ def compared(facts: Mapping) -> list[str]:
     notes += ["* significant, 95 %"] if any("*" in row[2] for row in rows) else []
     notes += ["? the noise of a run is not known"] if measured["noise_percent"] is None else []
     notes += [f"steps until the final value of {words(facts, reference)} is reached, and their share"] if curves else []
-    notes += [f"and {left} more, in tables/comparison.csv or your table"] if left > 0 else []
+    others = "your table" if measured["model"] == OBSERVED else "tables/comparison.csv"
+    notes += [f"and {left} more, in {others}"] if left > 0 else []
     outside = [name for name, row in found.items() if row["broken"] == "outside the bounds"]
     if outside:
         lowest = min(outside, key=lambda name: found[name]["value"])
@@ -178,7 +180,8 @@ def compared(facts: Mapping) -> list[str]:
         )
     seeds = sorted({len(row["seeds"]) for row in found.values()})
     runs = f"{seeds[0]}" if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
-    title = f"Trained on each mixture: {at(measured)}, seeds {runs} ({measured['unit']})"
+    unit = "the worst loss over the reference's" if minimax else measured["unit"]
+    title = f"Trained on each mixture: {at(measured)}, seeds {runs} ({unit})"
     return [*paragraph(title), "", *lines, *paragraph("; ".join(notes), "  ", "  ")]
 
 
