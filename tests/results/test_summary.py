@@ -56,6 +56,27 @@ def runs(**finals: tuple[float, float]) -> pl.DataFrame:
     return pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
 
 
+def write_inputs(documents: dict[str, dict], losses: pl.DataFrame, shares: dict[str, dict[str, float]]) -> None:
+    """Documents as JSON, the losses compared, and the mixtures, in this folder."""
+    for name, content in documents.items():
+        Path(f"{name}.json").parent.mkdir(exist_ok=True)
+        write_json(Path(f"{name}.json"), content)
+    losses.write_csv("compare.csv")
+    rows = [(name, domain, share) for name, own in shares.items() for domain, share in own.items()]
+    pl.DataFrame(rows, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+
+
+def write_intervals(law: str, step: int, mixture: str, ends: tuple[float, ...], over: str, gain: tuple) -> None:
+    """What a law predicts for its optimum, and its gain: estimate, low and high of each."""
+    rows = [("optimum_average_loss", mixture, ends), ("gain", over, gain)]
+    spans = [
+        {"law": law, "step": step, "level": 0.9, "kind": "left_out", "quantity": quantity, "mixture": name}
+        | dict(zip(("estimate", "low", "high"), own, strict=True))
+        for quantity, name, own in rows
+    ]
+    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+
+
 def summarise(**flags: str) -> tuple[str, str]:
     """Write the page in this folder by the flags and what stands here; its text and the details."""
     usual = {"dataset": "mine", "intervals": "intervals.csv", "compared": "compare.csv", "mixtures": "mixtures.csv"}
@@ -122,8 +143,6 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
             "proportions_seen": {name: {"min": 0.0, "max": 1.0} for name in names},
             "warnings": [f"the proportion of {name} varied only from 0.1 to 0.1: hardly identified." for name in names],
         }
-        for name, content in (("law", law), ("bimix", mixture), ("baseline", mixture)):
-            (tmp_path / f"{name}.json").write_text(json.dumps(content))
         laws = {
             "law": ["bimix", "exponential", "transfer"],
             "coefficients": [4 * domains, 10**7, None],
@@ -134,15 +153,9 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         pl.DataFrame(
             laws | none | {"note": [None, "needs 24 runs", "mixture 'a' has a proportion of 0. " * 4]}
         ).write_csv(tmp_path / "laws.csv")
-        span = {"law": "bimix", "step": 200_000, "low": -0.01, "high": 0.21, "level": 0.9, "kind": "left_out"}
-        spans = [
-            span | {"quantity": "gain", "mixture": "baseline", "estimate": 0.1},
-            span | {"quantity": "optimum_average_loss", "mixture": "bimix", "estimate": 2.5},
-        ]
-        pl.DataFrame(spans, schema=INTERVALS).write_csv(tmp_path / "intervals.csv")
-        runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3)).write_csv(tmp_path / "compare.csv")
-        shares = [("baseline", domain, share) for domain, share in mixture.items()]
-        pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv(tmp_path / "mixtures.csv")
+        write_intervals("bimix", 200_000, "bimix", (2.5, -0.01, 0.21), "baseline", (0.1, -0.01, 0.21))
+        losses = runs(baseline=(4, 4), published_doremi=(4, 4.5), bimix=(3, 3))
+        write_inputs({"law": law, "bimix": mixture, "baseline": mixture}, losses, {"baseline": mixture})
         flags = {"fitted_model": "280M", "compared_model": "1B", "step": "200000", "optimised": "bimix.json"}
         flags |= {"reference": "baseline", "reference_mixture": "baseline.json", "laws": "laws.csv"}
         text, details = summarise(**flags)
@@ -167,19 +180,11 @@ def test_the_page_fits_a_terminal(tmp_path, monkeypatch):
         assert "&lt;quite&gt;" in page and "details of the summary" in page
 
 
-def promised(folder: Path, count: int, step: int, documents: dict[str, dict]) -> None:
-    """A law of so many runs and what it promises of `transfer`, next to other documents."""
+def law_of(count: int) -> dict:
+    """A law of so many runs."""
     law = {"law": "bimix", "mixtures": [f"m{n}" for n in range(count)], "steps": list(STEPS), "warnings": []}
     law |= {"domains": ["a", "b"], "loss_domains": ["a", "b"], "coefficients": {"a": CURVE, "b": CURVE}}
-    law["proportions_seen"] = {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}}
-    for name, content in (documents | {"law": law}).items():
-        (folder / f"{name}.json").write_text(json.dumps(content))
-    span = {"law": "bimix", "step": step, "low": 2.3, "high": 2.5, "level": 0.9, "kind": "left_out"}
-    spans = [
-        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.4},
-        span | {"quantity": "gain", "mixture": "m0", "estimate": 0.1},
-    ]
-    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    return law | {"proportions_seen": {"a": {"min": 0.1, "max": 0.7}, "b": {"min": 0.1, "max": 0.9}}}
 
 
 @pytest.mark.parametrize(
@@ -196,7 +201,7 @@ def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
 ):
     monkeypatch.chdir(tmp_path)
     documents = {"crossing": {"a": 0.6, "b": 0.4}, "m0": {"a": 0.5, "b": 0.5}}
-    promised(tmp_path, 2, int(step), documents)
+    write_intervals("bimix", int(step), "transfer", (2.4, 2.3, 2.5), "m0", (0.1, 2.3, 2.5))
     losses = {"m0": (4.0, 3.0, 2.0), "crossing": (3.5, 2.5, 2.25)}  # which is lower until the last evaluation
     rows = [
         (name, one, domain, loss)
@@ -204,9 +209,8 @@ def test_runs_are_judged_at_the_step_of_the_optima_if_all_were_evaluated_at_it(
         for domain in "ab"
         for one, loss in zip(STEPS, own, strict=True)
     ]
-    pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row").write_csv("compare.csv")
-    shares = [(name, *row) for name in losses for row in documents[name].items()]
-    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+    table = pl.DataFrame(rows, ["mixture", "step", "domain", "loss"], orient="row")
+    write_inputs(documents | {"law": law_of(2)}, table, documents)
     flags = {"fitted_model": model, "compared_model": "small", "step": step, "optimised": "crossing.json"}
     flags |= {"reference": "m0", "reference_mixture": "m0.json", "ranks": '{"crossing": 4}'}
     summarise(**flags)
@@ -218,12 +222,11 @@ def test_a_run_called_like_an_optimum_counts_as_its_run_only_where_its_proportio
     tmp_path, monkeypatch, capsys, off
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mixtures").mkdir()
-    documents = {"mixtures/transfer": {"a": 0.6, "b": 0.4}, "mixtures/m0": {"a": 0.5, "b": 0.5}}
-    promised(tmp_path, 4, 400, documents)
-    runs(m0=(2.6, 2.6), transfer=(2.42, 2.42)).write_csv("compare.csv")
-    shares = [("m0", "a", 0.5), ("m0", "b", 0.5), ("transfer", "a", 0.6 + off), ("transfer", "b", 0.4 - off)]
-    pl.DataFrame(shares, ["mixture", "domain", "proportion"], orient="row").write_csv("mixtures.csv")
+    even, found = {"a": 0.5, "b": 0.5}, {"a": 0.6, "b": 0.4}
+    write_intervals("bimix", 400, "transfer", (2.4, 2.3, 2.5), "m0", (0.1, 2.3, 2.5))
+    documents = {"mixtures/transfer": found, "mixtures/m0": even, "law": law_of(4)}
+    ran = {"m0": even, "transfer": {"a": 0.6 + off, "b": 0.4 - off}}
+    write_inputs(documents, runs(m0=(2.6, 2.6), transfer=(2.42, 2.42)), ran)
     flags = {"fitted_model": "observed", "compared_model": "observed", "step": "400", "proxies": "compare.csv"}
     flags |= {"optimised": "mixtures/transfer.json", "reference": "m0", "reference_mixture": "mixtures/m0.json"}
     flags |= {"ranks": '{"m0": 2, "transfer": 4}'}
@@ -273,8 +276,6 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
     tables = write_runs(small, domains, tmp_path / "l.csv", tmp_path / "m.csv")
     fitted = at_run(fit("transfer", read_observations(tables[1], tables[3])), 1.2e8, 6e9)
     even, other = dict.fromkeys(domains, 0.25), dict(zip(domains, (0.1, 0.2, 0.3, 0.4), strict=True))
-    for name, content in (("law", fitted), ("transfer", other), ("se", even)):
-        write_json(tmp_path / f"{name}.json", content)
     rows = [
         (name, step, domain, end + (step == 60))
         for name, end in (("se", 3.0), ("transfer", 2.9))
@@ -282,14 +283,8 @@ def test_the_page_is_made_without_the_tables_of_one_size(tmp_path, monkeypatch):
         for domain in domains
     ]
     losses = pl.DataFrame(rows, schema=["mixture", "step", "domain", "loss"], orient="row")
-    losses.write_csv("compare.csv")
-    pl.DataFrame({"mixture": ["se"] * 4, "domain": domains, "proportion": [0.25] * 4}).write_csv("mixtures.csv")
-    span = {"law": "transfer", "step": 120, "level": 0.9, "kind": "left_out"}
-    spans = [
-        span | {"quantity": "gain", "mixture": "se", "estimate": 0.1, "low": 0.05, "high": 0.15},
-        span | {"quantity": "optimum_average_loss", "mixture": "transfer", "estimate": 2.95, "low": 2.9, "high": 3.0},
-    ]
-    pl.DataFrame(spans, schema=INTERVALS).write_csv("intervals.csv")
+    write_inputs({"law": fitted, "transfer": other, "se": even}, losses, {"se": even})
+    write_intervals("transfer", 120, "transfer", (2.95, 2.9, 3.0), "se", (0.1, 0.05, 0.15))
     flags = {"fitted_model": "proxy+small", "asked_model": "large", "compared_model": "large", "step": "120"}
     flags |= {"optimised": "transfer.json", "reference": "se", "reference_mixture": "se.json", "tables": "sizes.csv"}
     text, details = (" ".join(one.split()) for one in summarise(**flags))
