@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bimix.errors import InputError
 from bimix.plan.dataset import Dataset
-from bimix.settings.files import read_config_file
+from bimix.settings.files import ConfigFile
 from bimix.settings.layers import merged
 from bimix.settings.prepare import Prepared, settled
 
@@ -45,7 +45,7 @@ def two_sizes(config: dict) -> None:
 
 
 def ready(config: dict, wanted: Sequence[str] = (), files: Sequence[Path] = ()) -> Prepared:
-    return settled({"run": ["demo"]} | config, ROOT, list(map(read_config_file, files)), wanted)
+    return settled({"run": ["demo"]} | config, ROOT, list(map(ConfigFile, files)), wanted)
 
 
 def made(config: dict, wanted: Sequence[str] = ()) -> dict:

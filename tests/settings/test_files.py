@@ -13,7 +13,7 @@ from made_configs import FITTED_ONCE, ROOT, ready, said
 from refusals import refused
 
 from bimix.settings import complete, prepare
-from bimix.settings.files import check_files, read_config_file
+from bimix.settings.files import ConfigFile, check_files
 from bimix.settings.ladder import Machine
 from bimix.settings.layers import merged
 from bimix.settings.prepare import check_folder, run_of_layers, settled
@@ -63,7 +63,7 @@ def test_a_key_has_the_line_of_the_block_that_decides_it(tmp_path: Path) -> None
     (tmp_path / "mine.yaml").write_text(
         "x-a: &a {one: 1, two: 2, three: 3}\nx-b: &b {two: 02, four: [4, 5]}\nblock:\n  <<: [*b, *a]\n  one: 0x1\n"
     )
-    file = read_config_file(tmp_path / "mine.yaml")
+    file = ConfigFile(tmp_path / "mine.yaml")
     assert file.faults == []
     own = {key[1:]: line for key, line in file.lines.items() if key[0] == "block"}
     assert own == {(): 3, ("one",): 5, ("two",): 2, ("three",): 1, ("four",): 2, ("four", 0): 2, ("four", 1): 2}

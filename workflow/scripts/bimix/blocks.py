@@ -123,9 +123,6 @@ class Block(BaseModel):
         """What the block's own keys contradict."""
         yield from ()
 
-    def get(self, name: str, default: Any = None) -> Any:
-        return self[name] if name in self else default  # noqa: SIM401
-
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
 
@@ -149,7 +146,7 @@ def changes(block: type[Block]) -> type[Block]:
 def value_at(block: object, key: Iterable[str | int]) -> object:
     """What stands at a path of blocks, typed or plain; None where there is nothing."""
     for part in key:
-        block = block.get(part) if isinstance(block, Mapping | Block) else None
+        block = block[part] if isinstance(block, Mapping | Block) and part in block else None
     return block
 
 

@@ -6,7 +6,7 @@ of rounds are static, so that all can be planned: round1, or round1 and round1_2
 per round. A round after the end of the search repeats the one before, and needs no training. Group
 `search` has all runs of a search, `search_2` those before round 3.
 
-Settings calls this with blocks that are typed but not yet completed.
+Settings calls this with blocks that have their defaults and are not yet complete.
 """
 
 import re
@@ -190,7 +190,7 @@ def optima_of(dataset: "MixtureNames") -> list[str]:
 
 def own_groups(block: dict) -> list[str]:
     """The groups under `groups` in a user's block, of a completed one too."""
-    others = {"compare", "methods", "swarm"} | (groups_of(block) if search_runs(block) else {}).keys()
+    others = {"compare", "swarm"} | (groups_of(block) if search_runs(block) else {}).keys()
     return [name for name in block.get("groups", ()) if name not in others]
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -108,13 +108,78 @@ def announce_laws(paths: Iterable[Path | str]) -> None:
         os.environ["BIMIX_LAWS"] = json.dumps(named)
 
 
-@dataclass
 class ConfigFile:
-    """One file: the line of each key and of each entry of a list, and the faults of its form."""
+    """A file, JSON or YAML, of which nothing is executed: the line of each key and of each entry of a
+    list, and the faults of its form.
+    """
 
-    path: str
-    lines: dict[Key, int] = field(default_factory=dict)
-    faults: list[Fault] = field(default_factory=list)
+    def __init__(self, path: Path | str) -> None:
+        self.path = str(path)
+        self.lines: dict[Key, int] = {}
+        self.faults: list[Fault] = []
+        self.nodes = 0
+        try:
+            self._value(_root_node(self.path), ())
+        except _Unreadable as error:
+            self.faults.append(Fault((), error.args[0], self.path, error.args[1]))
+
+    def _fault(self, key: Key, node: yaml.Node, sentence: str) -> None:
+        self.faults.append(Fault(key, sentence, self.path, _line(node)))
+
+    def _value(self, node: yaml.Node, key: Key) -> None:
+        """A value and all below it. Errors (_Unreadable): aliases make too much or a circle."""
+        self.nodes += 1
+        if len(key) > DEEPEST:
+            raise _Unreadable("an alias (*name) stands within its own block.", _line(node))
+        if self.nodes > MOST_NODES:
+            sentence = f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat."
+            raise _Unreadable(sentence, _line(node))
+        if node.tag not in CONSTRUCTORS:
+            self._fault(key, node, f"the tag {node.tag} is not allowed; write plain keys and values.")
+        elif isinstance(node, yaml.ScalarNode):
+            try:
+                CONSTRUCTORS[node.tag](yaml.constructor.SafeConstructor(), node)
+            except (ValueError, LookupError, AttributeError, OverflowError):
+                kind = node.tag.rpartition(":")[2]
+                self._fault(key, node, f"{shown(node.value)} cannot be read as YAML's {kind}; quote text.")
+        elif isinstance(node, yaml.SequenceNode):
+            for number, entry in enumerate(node.value):
+                self._entry(entry, (*key, number), entry)
+        else:
+            self._block(node, key)
+
+    def _entry(self, node: yaml.Node, key: Key, place: yaml.Node) -> None:
+        self.lines[key] = _line(place)
+        self._value(node, key)
+
+    def _block(self, node: yaml.MappingNode, key: Key) -> None:
+        """The merged keys of a block (<<) first: its own decide."""
+        merges = [value for name, value in node.value if name.tag.endswith(":merge")]
+        for merge in merges:
+            for block in reversed(merge.value) if isinstance(merge, yaml.SequenceNode) else [merge]:
+                if isinstance(block, yaml.MappingNode):
+                    self._value(block, key)
+                else:
+                    self._fault(key, block, "a merge (<<) takes a block or a list of blocks.")
+        first_lines: dict[str, int] = {}
+        for name, value in node.value:
+            if name.tag.endswith(":merge"):
+                continue
+            if not isinstance(name, yaml.ScalarNode):
+                self._fault(key, name, "a key must be a name, not a list or a block.")
+                continue
+            path = (*key, name.value)
+            if path == (YTE,):
+                self._fault(path, name, CODE)
+            if name.value in first_lines:
+                first = f"the key is there twice, first in line {first_lines[name.value]};"
+                self._fault(path, name, f"{first} the later one would replace the first in silence: put them together.")
+            first_lines.setdefault(name.value, _line(name))
+            if not name.tag.endswith(":str"):
+                kind = name.tag.rpartition(":")[2].replace("int", "number").replace("float", "number")
+                sentence = f'YAML does not read the key as text but as a {kind}; quote it: "{name.value}".'
+                self._fault(path, name, sentence)
+            self._entry(value, path, name)
 
 
 def check_files(paths: Iterable[Path | str]) -> list[ConfigFile]:
@@ -124,20 +189,10 @@ def check_files(paths: Iterable[Path | str]) -> list[ConfigFile]:
     encoding = sys.getfilesystemencoding()
     if encoding != "utf-8":
         raise InputError(f"Python reads names of files as {encoding} here, and they are UTF-8: set PYTHONUTF8=1.")
-    files = [read_config_file(path) for path in paths]
+    files = [ConfigFile(path) for path in paths]
     if faults := [fault for file in files for fault in file.faults]:
         raise InputError(listed(faults))
     return files
-
-
-def read_config_file(path: Path | str) -> ConfigFile:
-    """The file `path`, JSON or YAML: nothing in it is executed."""
-    file = ConfigFile(str(path))
-    try:
-        _Walk(file).value(_root_node(file.path), ())
-    except _Unreadable as error:
-        file.faults.append(Fault((), error.args[0], file.path, error.args[1]))
-    return file
 
 
 class _Unreadable(Exception):
@@ -187,73 +242,6 @@ def _syntax(error: yaml.MarkedYAMLError, lines: Sequence[str]) -> tuple[str, int
     opened = f" (what it belongs to begins in line {error.context_mark.line + 1})" if error.context_mark else ""
     problem = error.problem or error.context
     return f"no YAML from here: {problem}{opened}; look for a missing quote, bracket, colon or space.", line
-
-
-class _Walk:
-    """A walk through the nodes of a file that records the lines of keys, and faults: keys that are there
-    twice or are no text, code of yte, tags, and numbers and dates that cannot be read.
-    """
-
-    def __init__(self, file: ConfigFile) -> None:
-        self.file, self.nodes = file, 0
-
-    def fault(self, key: Key, node: yaml.Node, sentence: str) -> None:
-        self.file.faults.append(Fault(key, sentence, self.file.path, _line(node)))
-
-    def value(self, node: yaml.Node, key: Key) -> None:
-        """A value and all below it. Errors (_Unreadable): aliases make too much or a circle."""
-        self.nodes += 1
-        if len(key) > DEEPEST:
-            raise _Unreadable("an alias (*name) stands within its own block.", _line(node))
-        if self.nodes > MOST_NODES:
-            sentence = f"the file has more than {MOST_NODES:,} keys and values, with all that aliases (*name) repeat."
-            raise _Unreadable(sentence, _line(node))
-        if node.tag not in CONSTRUCTORS:
-            self.fault(key, node, f"the tag {node.tag} is not allowed; write plain keys and values.")
-        elif isinstance(node, yaml.ScalarNode):
-            try:
-                CONSTRUCTORS[node.tag](yaml.constructor.SafeConstructor(), node)
-            except (ValueError, LookupError, AttributeError, OverflowError):
-                kind = node.tag.rpartition(":")[2]
-                self.fault(key, node, f"{shown(node.value)} cannot be read as YAML's {kind}; quote text.")
-        elif isinstance(node, yaml.SequenceNode):
-            for number, entry in enumerate(node.value):
-                self.entry(entry, (*key, number), entry)
-        else:
-            self.block(node, key)
-
-    def entry(self, node: yaml.Node, key: Key, place: yaml.Node) -> None:
-        self.file.lines[key] = _line(place)
-        self.value(node, key)
-
-    def block(self, node: yaml.MappingNode, key: Key) -> None:
-        """The merged keys of a block (<<) first: its own decide."""
-        merges = [value for name, value in node.value if name.tag.endswith(":merge")]
-        for merge in merges:
-            for block in reversed(merge.value) if isinstance(merge, yaml.SequenceNode) else [merge]:
-                if isinstance(block, yaml.MappingNode):
-                    self.value(block, key)
-                else:
-                    self.fault(key, block, "a merge (<<) takes a block or a list of blocks.")
-        first_lines: dict[str, int] = {}
-        for name, value in node.value:
-            if name.tag.endswith(":merge"):
-                continue
-            if not isinstance(name, yaml.ScalarNode):
-                self.fault(key, name, "a key must be a name, not a list or a block.")
-                continue
-            path = (*key, name.value)
-            if path == (YTE,):
-                self.fault(path, name, CODE)
-            if name.value in first_lines:
-                first = f"the key is there twice, first in line {first_lines[name.value]};"
-                self.fault(path, name, f"{first} the later one would replace the first in silence: put them together.")
-            first_lines.setdefault(name.value, _line(name))
-            if not name.tag.endswith(":str"):
-                kind = name.tag.rpartition(":")[2].replace("int", "number").replace("float", "number")
-                sentence = f'YAML does not read the key as text but as a {kind}; quote it: "{name.value}".'
-                self.fault(path, name, sentence)
-            self.entry(value, path, name)
 
 
 def _line(node: yaml.Node) -> int:
