@@ -207,10 +207,7 @@ def add_criterion(parser: argparse.ArgumentParser) -> None:
 
 def criterion_of(options: argparse.Namespace) -> Criterion:
     """The criterion of these flags; --weights apply where the objective has none of its own."""
-    block = objective_block(options.objective) if options.objective else {}
-    kind, families = block.get("kind", "weighted"), block.get("families", {})
-    weights = by_domain(block.get("weights", {}), families) or (
-        read_numbers(options.weights) if options.weights else {}
-    )
-    reference = options.reference if kind == "weighted" else block.get("reference", options.reference)
-    return Criterion(reference, kind, weights, families, block.get("margin", 0.0))
+    block = objective_block(options.objective or "weighted")
+    weights = by_domain(block.weights, block.families) or (read_numbers(options.weights) if options.weights else {})
+    reference = options.reference if block.kind == "weighted" else block.reference or options.reference
+    return Criterion(reference, block.kind, weights, block.families, block.margin)
