@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 
 from bimix.blocks import Key
+from bimix.corpus.files import held_by_hash
 from bimix.laws.table import JOINS, LAWS, is_optimum
 from bimix.mixtures.names import FOUND, GROUP, REWEIGHTING, RIVALS, at, groups_of, has_wanted, own_groups, search_runs
 from bimix.model.shape import UNKNOWN_VOCABULARY
@@ -181,9 +182,9 @@ def _fill_by_text(block: dict, basis: Basis) -> None:
     """Defaults that depend on the size of the text."""
     corpus, kind, text, domains = block["corpus"], basis.machine.kind, sum(basis.sizes.values()), _domains(block)
     share = ladder.validation_share(ladder.smallest(basis.sizes, domains))
-    held_out = corpus.setdefault("validation", {"share": share})
-    if isinstance(held_out, dict) and "share" in held_out:
-        longest = ladder.longest_held_out(basis.sizes, domains, held_out["share"])
+    corpus.setdefault("validation", {"share": share})
+    if held_by_hash(corpus):
+        longest = ladder.longest_held_out(basis.sizes, domains, corpus["validation"]["share"])
         corpus.setdefault("held_out_characters", longest)
     corpus.setdefault("cut_characters", ladder.CUT_CHARACTERS)
     block.setdefault("sequence_length", ladder.SEQUENCE_LENGTH[kind])
@@ -220,9 +221,7 @@ def _choose_models(config: dict, block: dict, basis: Basis) -> ladder.Choice:
     )
     launch = ladder.launch(machine.kind, machine.threads, choice.batch_rows)
     block["training"] = {
-        _add_model(config["models"], rung, launch): ladder.settings(
-            choice, rung == choice.larger, "paper", machine.kind
-        )
+        _add_model(config["models"], rung, launch): ladder.settings(choice, rung == choice.larger, machine.kind)
         for rung in (choice.proxy, choice.larger)
     }
     block.pop("models", None)  # auto: it has been done

@@ -144,11 +144,11 @@ def rate(compute: float) -> float:
     return float(f"{min(0.3118 * compute**-0.1250, HIGHEST_RATE):.1e}")
 
 
-def settings(choice: Choice, of_larger: bool, recipe: str, kind: str) -> dict[str, object]:
-    """Training settings of one of the two models: a recipe and what differs from it."""
+def settings(choice: Choice, of_larger: bool, kind: str) -> dict[str, object]:
+    """Training settings of one of the two models: the paper's recipe and what differs from it."""
     peak = choice.larger_rate if of_larger else choice.proxy_rate
     return {
-        "recipe": recipe,
+        "recipe": "paper",
         "steps": choice.steps,
         "batch_rows": choice.batch_rows,
         "evaluate_every": choice.steps // EVALUATIONS,
