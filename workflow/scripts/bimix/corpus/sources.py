@@ -115,10 +115,11 @@ def open_stream(path: str) -> BinaryIO:
     s3 and gs need the packages that smart_open names. Errors: a file that cannot be opened; a pipe
     or a device, which may have no end; a packed file of 0 bytes; a pointer of git-lfs.
     """
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise InputError(f"{path} is no file; check corpus.train and corpus.validation.")
-    if os.path.exists(path) and re.search(PACKED, path) and not os.path.getsize(path):
-        raise InputError(f"{path} has 0 bytes, which no packed file has: fetch it again, or name others.")
+    if os.path.exists(path):
+        if not os.path.isfile(path):
+            raise InputError(f"{path} is no file; check corpus.train and corpus.validation.")
+        if re.search(PACKED, path) and not os.path.getsize(path):
+            raise InputError(f"{path} has 0 bytes, which no packed file has: fetch it again, or name others.")
     check_fetched(path)
     try:
         packing = "disable" if path.endswith(".xz") else "infer_from_extension"
