@@ -21,9 +21,9 @@ MIXTURE = 36  # of a mixture, with what it is
 LISTED = 8  # domains whose text is counted on the page
 WARNINGS = 4  # of a law, in full
 MIXTURES = 12  # names of fitted ones, in full
-ANSWERS = (  # metric, title, scale, decimals
-    ("accuracy", "Questions answered right, percent,", 100, 1),
-    ("bits_per_byte", "Bits per byte of the accepted answers, lower is better,", 1, 3),
+ANSWERS = (  # metric, title, unit, scale, decimals
+    ("accuracy", "Questions answered right", "percent", 100, 1),
+    ("bits_per_byte", "Bits per byte of the accepted answers", "lower is better", 1, 3),
 )
 NOTHING = "No model answered a single question: they are too small, or trained too briefly."
 # By tests/benchmarks/bench_size.py on public runs: the error without a run of the large size, of
@@ -206,7 +206,7 @@ def answers(found: pl.DataFrame, reference: str) -> list[str]:
     reference: the percent of questions answered right, and the bits per byte of the accepted answers.
     """
     last, lines = found.filter(pl.col("step") == pl.col("step").max(), task="average"), []
-    for metric, title, scale, places in ANSWERS:
+    for metric, title, unit, scale, places in ANSWERS:
         right = metric == "accuracy"
         own = last.filter(metric=metric).sort("value", descending=right, maintain_order=True)
         zero, rows = own.filter(mixture=reference)["value"].sum(), []
@@ -216,15 +216,12 @@ def answers(found: pl.DataFrame, reference: str) -> list[str]:
             shown = ["-" if cell is None else f"{cell:.{places}f}" for cell in cells]
             shown.append("-" if row["mixture"] == reference else f"{gain:+.{places}f}")
             rows.append([cut(row["mixture"], NAME), *shown])
-        if rows:
-            some = not right or own["value"].max()
-            table_of = table(["mixture", "average", "error", "gain"], rows)
-            lines += [
-                f"{title} after step {last['step'][0]:,}",
-                "",
-                *(table_of if some else paragraph(NOTHING, "  ")),
-                "",
-            ]
+        if not rows:
+            continue
+        lines += [f"{title} after step {last['step'][0]:,}, {unit}", ""]
+        none = right and not own["value"].max()
+        lines += paragraph(NOTHING, "  ") if none else table(["mixture", "average", "error", "gain"], rows)
+        lines.append("")
     return lines[:-1] + paragraph(f"gain over {reference}; all of it in tables/downstream.csv", "  ", "  ")
 
 
