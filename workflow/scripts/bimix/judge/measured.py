@@ -12,6 +12,7 @@ import polars as pl
 from bimix.errors import InputError
 from bimix.names import check_weights
 from bimix.observations.tables import ROW, run_key, with_schedules
+from bimix.optimum.config import combined
 from bimix.optimum.families import by_domain, check_known
 from bimix.optimum.objective import objective_block
 from bimix.tables import read_numbers
@@ -178,22 +179,18 @@ class Criterion:
             return self.averages(runs)
         ends = runs.last()[runs.mixtures.index(self.reference)]
         ends = ends[np.isfinite(ends).any(axis=1)]
-        return self._worst(runs.losses / np.exp(np.log(ends).mean(axis=0)), runs.columns)
+        return self._combined(runs.losses, runs.columns, np.exp(np.log(ends).mean(axis=0)))
 
-    def _worst(self, ratios: np.ndarray, columns: Sequence[Column]) -> np.ndarray:
-        """The worst of ratios (..., d): of the families' means, else of the weighted columns."""
+    def _combined(self, losses: np.ndarray, columns: Sequence[Column], before: np.ndarray) -> np.ndarray:
+        """The objective (...) of losses (..., d), beside the reference's (d,)."""
         names, target = [column.name for column in columns], self.target(columns)
-        parts = list(self.families.values()) or [[name] for name in names]
-        places = [[names.index(one) for one in part] for part in parts]
-        return np.stack([ratios[..., own].mean(axis=-1) for own in places if target[own[0]] > 0]).max(axis=0)
+        parts = [[names.index(one) for one in part] for part in self.families.values() or zip(names, strict=True)]
+        return combined(self.kind, losses, target, [part for part in parts if target[part[0]] > 0], before)
 
     def predicted(self, losses: np.ndarray, names: Sequence[str]) -> np.ndarray:
         """The objective (n,) of predicted losses (n, d), the first row the reference's."""
         columns = [Column(name, metric=False) for name in names]  # metrics have weights, and then no other use
-        if self.kind == "minimax":
-            return self._worst(losses / losses[0], columns)
-        target = self.target(columns)
-        return np.where(target > 0, losses, 0.0) @ target
+        return self._combined(losses, columns, losses[0])
 
 
 def add_criterion(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,9 @@
-"""The objective as a config and `--objective` have it, without numpy, as planning reads it."""
+"""The kinds of objectives: as a config and `--objective` have them, and their value. Without numpy, as
+planning reads it.
+"""
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 from bimix.blocks import Block, Faults, NoneEmpty, NotNegative, Some, described, key
 
@@ -11,7 +14,23 @@ KINDS = {
     "minimax": "worst loss over the reference's",
     "no_worse_than": "weighted average with no loss above the reference's by more than {margin:.3g}",
 }
+if TYPE_CHECKING:
+    import numpy as np
+
 LEAST_GROWTH = 0.05  # below it the effects of mixtures are all but gone, and nothing certifies a bound
+
+
+def combined(
+    kind: str, losses: "np.ndarray", weights: "np.ndarray", parts: Sequence[Sequence[int]], before: "np.ndarray | None"
+) -> "np.ndarray":
+    """The objective (...) of losses (..., d), predicted or measured, by weights (d,) of sum 1; minimax by the
+    means of `parts`, positions of loss domains, over the reference's losses `before` (d,).
+    """
+    import numpy as np  # here only, for planning
+
+    if kind == "minimax":
+        return np.stack([(losses[..., part] / before[part]).mean(axis=-1) for part in parts]).max(axis=0)
+    return np.where(weights > 0, losses, 0.0) @ weights
 
 
 class ObjectiveKeys(Block):

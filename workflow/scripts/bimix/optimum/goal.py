@@ -11,6 +11,7 @@ import numpy as np
 from bimix.errors import InputError
 from bimix.laws.fitted import predict_defined
 from bimix.laws.table import LAWS
+from bimix.optimum.config import combined
 from bimix.optimum.objective import Objective
 from bimix.optimum.solve import Program
 
@@ -41,6 +42,7 @@ class Goal:
         self.before = self._reference_losses() if self.groups or self.held else None
         # The parts of minimax, or the constraints
         self.parts = list(self.groups) or list(self.held)
+        self.members = [[self.names.index(name) for name in group] for group in self.groups.values()]
         self.rows = self._rows()
         if self.convex:
             # The objective of a law's optimum may differ from its loss by a constant.
@@ -71,13 +73,11 @@ class Goal:
 
     def _rows(self) -> np.ndarray:
         """Weights (p, d) of losses in each part: mean ratios to the reference's, or to limits."""
-        rows = np.zeros((len(self.parts), len(self.names)))
         if self.held:
             return np.diag(1 / (self.before * self.objective.limits(self.fitted, self.held) * (1 + HELD)))
-        for row, members in zip(rows, self.groups.values(), strict=True):
-            for name in members:
-                column = self.names.index(name)
-                row[column] = 1 / (len(members) * self.before[column])
+        rows = np.zeros((len(self.parts), len(self.names)))
+        for row, members in zip(rows, self.members, strict=True):
+            row[members] = 1 / (len(members) * self.before[members])
         return rows
 
     def value(self, shares: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ class Goal:
 
     def combined(self, losses: np.ndarray) -> np.ndarray:
         """The objective (...) of losses (..., d) of `names`, predicted or measured."""
-        return (losses @ self.rows.T).max(axis=-1) if self.groups else losses @ self.weights
+        return combined(self.objective.kind, losses, self.weights, self.members, self.before)
 
     def excess(self, shares: np.ndarray) -> np.ndarray:
         """Relative excess (..., p) of constrained losses over their limits at mixtures (..., m)."""
