@@ -99,9 +99,9 @@ def minimum(objective, lower, upper):
 
 
 def kkt(gradient, r, lower, upper):
-    free = (r > lower) & (r < upper)
+    low, high = (r <= lower + 1e-9) & (lower < upper), (r >= upper - 1e-9) & (lower < upper)
+    free = (lower < upper) & ~low & ~high
     mu = gradient[free].mean()
-    low, high = (r <= lower) & (lower < upper), (r >= upper) & (lower < upper)
     worst = [np.abs(gradient[free] - mu).max(), *(mu - gradient[low]), *(gradient[high] - mu)]
     return max(worst) / np.abs(mu)
 
