@@ -4,23 +4,17 @@ A scales B and C, so four of the five numbers can be identified: A is fixed to 1
 At a single step the law has its fixed-step form A / r^alpha (Eq. 8), without B, beta and C. Each
 loss domain must be a training domain with proportions above 0.
 
-The fit uses log L = -alpha u + log(exp(p - beta t) + exp(q)) with u = log r and t = log s, each
-centred, so that the four numbers are nearly uncorrelated; Trust Region Reflective on log residuals
-(Sec. 4).
+The fit over steps is that of `transfer/curve`.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from bimix.errors import InputError
 from bimix.observations.observations import Observations
-from bimix.transfer.curve import fit_curves
+from bimix.transfer.curve import ALPHA_RANGE, fit_curves, fit_points
 
-ALPHA_RANGE = (0.0, 5.0)
-BETA_RANGE = (1e-3, 5.0)
-NO_FLOOR = -20.0  # log of C over the smallest loss: below it C is written as 0
 SAME = 1e-9  # a range of log r (or of log loss) below this is rounding: it has no slope
 
 
@@ -156,51 +150,15 @@ def fit_domain(u, steps, losses, weights=None, start=None) -> dict[str, float]:
     rows, columns = rows[count[rows] > 0], columns[count[rows] > 0]
     if np.ptp(u[rows]) < SAME:
         return fit_curve(steps, losses, weights)
-    root = np.sqrt(count[rows])
-    y, times = np.log(losses[rows, columns]), np.log(np.asarray(steps, dtype=float))[columns]
-    u_mean, t_mean = np.average(u[rows], weights=root**2), np.average(times, weights=root**2)
-    x, t = u[rows] - u_mean, times - t_mean
+    y, times, of = np.log(losses[rows, columns]), np.log(np.asarray(steps, dtype=float))[columns], count[rows]
     if start is None:
-        within = np.stack([x, y])
+        within = np.stack([u[rows], y])
         for step in np.unique(columns):
-            within[:, columns == step] -= within[:, columns == step].mean(axis=1, keepdims=True)
+            here = columns == step
+            within[:, here] -= np.average(within[:, here], axis=1, keepdims=True)
         spread = within[0] @ within[0]
         alpha = np.clip(-(within[0] @ within[1]) / spread, 1e-3, 2.0) if spread > SAME**2 else 0.0
         start = fit_curve(steps, losses * np.exp(alpha * u[:, None]), weights) | {"alpha": alpha}
-
-    def residuals(z):
-        p, beta, q, alpha = z
-        return root * (np.logaddexp(p - beta * t, q) - y - alpha * x)
-
-    def jacobian(z):
-        p, beta, q, _ = z
-        share = 1 / (1 + np.exp(np.clip(q - p + beta * t, -700, 700)))
-        return np.stack([share * root, -share * t * root, (1 - share) * root, -x * root], axis=1)
-
-    floor = y.min() + NO_FLOOR - 5
-    lower = np.array([floor, BETA_RANGE[0], floor, ALPHA_RANGE[0]])
-    upper = np.array([y.max() + 20, BETA_RANGE[1], y.max() + 5, ALPHA_RANGE[1]])
-    alpha, beta = start["alpha"], start["beta"]
-    p = np.log(max(start["B"], np.exp(floor))) - beta * t_mean - alpha * u_mean
-    q = np.log(max(start["C"], np.exp(floor))) - alpha * u_mean
-    inside = 1e-9 * np.maximum(1, np.abs(lower)), 1e-9 * np.maximum(1, np.abs(upper))
-    p, beta, q, alpha = least_squares(
-        residuals,
-        np.clip([p, beta, q, alpha], lower + inside[0], upper - inside[1]),
-        jac=jacobian,
-        bounds=(lower, upper),
-        method="trf",
-        x_scale="jac",
-        ftol=1e-12,
-        xtol=1e-10,
-        gtol=1e-12,
-        max_nfev=300,
-    ).x
-    alpha = 0.0 if alpha < 1e-9 else alpha
-    return {
-        "A": 1.0,
-        "alpha": float(alpha),
-        "B": float(np.exp(p + beta * t_mean + alpha * u_mean)),
-        "beta": float(beta),
-        "C": 0.0 if q < y.min() + NO_FLOOR else float(np.exp(q + alpha * u_mean)),
-    }
+    begin = [start[name] for name in ("B", "beta", "C", "alpha")]
+    b, beta, c, alpha = map(float, fit_points(times, y, of, begin, u[rows]))
+    return {"A": 1.0, "alpha": alpha, "B": b, "beta": beta, "C": c}
