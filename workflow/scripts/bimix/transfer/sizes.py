@@ -201,21 +201,15 @@ def slopes(
     turns: residuals around slope 1 would include the signal, and shrink the slopes too much. Where
     the runs reverse the order of smaller ones the slope is LEAST_NU.
     """
-    d = y.shape[1]
-    # Products over runs, around their means, of the factor x, what is missing at slope 1, and z = `again`.
-    xx, xg, gg, xz, gz, zz, free = np.zeros((7, d))
-    for i in range(d):
-        seen = np.isfinite(y[:, i]) & (weights > 0)
-        if seen.sum() < 2:
-            continue
-        w = weights[seen]
-        of_runs = np.stack([factor[seen, i], y[seen, i] - factor[seen, i], again[seen, i]])
-        x, gap, z = of_runs - np.average(of_runs, axis=1, weights=w)[:, None]
-        xx[i], xg[i], gg[i] = (w * x * x).sum(), (w * x * gap).sum(), (w * gap**2).sum()
-        xz[i], gz[i], zz[i] = (w * x * z).sum(), (w * gap * z).sum(), (w * z * z).sum()
-        free[i] = seen.sum() - 1
-    nu, c, spread = np.ones(d), LARGER, LARGER_SPREAD
-    known = np.zeros(d)  # how much of each slope the runs determine, 0 to 1: the freedom that it takes
+    seen = np.isfinite(y) & (weights > 0)[:, None]
+    seen &= seen.sum(axis=0) > 1
+    w, free = seen * weights[:, None], np.maximum(seen.sum(axis=0) - 1, 0)
+    # Products over runs, around their means, of the factor x, what is missing at slope 1, g, and z = `again`.
+    of_runs = np.where(seen, [factor, y - factor, again], 0.0)
+    of_runs -= ((w * of_runs).sum(axis=1) / np.maximum(w.sum(axis=0), 1e-300))[:, None]
+    (xx, xg, xz), (_, gg, gz), (_, _, zz) = np.einsum("kd,akd,bkd->abd", w, of_runs, of_runs)
+    nu, c, spread = np.ones(y.shape[1]), LARGER, LARGER_SPREAD
+    known = np.zeros(y.shape[1])  # how much of each slope the runs determine, 0 to 1: the freedom that it takes
     for _ in range(ROUNDS if xx.any() else 0):
         before = np.append(nu, c)
         product, squares = xg - c * xz, gg - 2 * c * gz + c**2 * zz
