@@ -14,7 +14,6 @@ from bimix.laws import fitted as laws
 from bimix.laws.transfer import refit
 from bimix.observations.groups import by_name, read_groups, spread_of
 from bimix.observations.observations import Observations
-from bimix.transfer import mixing, refits
 from bimix.transfer.factor import jacobian_of, levels, logs_of
 
 NAMES = tuple(f"{source}:{topic}" for source in ("web", "pdf", "book", "code") for topic in "abcd")
@@ -86,17 +85,6 @@ def test_a_refit_to_the_same_runs_is_the_same_law_with_groups_too() -> None:
     assert laws.predict(fitted | {"coefficients": again}, new.proportions, [1]) == pytest.approx(
         laws.predict(fitted, new.proportions, [1]), rel=1e-3
     )
-
-
-def test_numbers_of_a_written_law_are_those_of_the_search_where_a_loss_has_a_domain_of_its_own() -> None:
-    draw = np.random.default_rng(0)
-    shares, root = draw.dirichlet(np.ones(6), 40), spread_of(by_name(NAMES[:6]), NAMES[:6])
-    own, y = np.array([0, 4, -1]), 0.1 * draw.standard_normal((40, 3))
-    fit = mixing.fit(shares, y, own, 1e-4, spread=root, tolerance=1e-12, rounds=500)
-    assert fit.parts().k[0, 0, 0] == 1 and fit.parts().k[1, 0, 4] == 1
-    again = refits.resumed(fit.parts(), shares, y, own, spread=root)
-    assert again.x == pytest.approx(fit.x, abs=2e-3)
-    assert mixing.predict(again, shares) == pytest.approx(mixing.predict(fit, shares), abs=1e-4)
 
 
 def test_slopes_by_the_numbers_of_groups_are_those_of_differences() -> None:

@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from bimix.laws import fitted as laws
 from bimix.laws import transfer
 from bimix.optimum.solve import solve, without_parts
-from bimix.transfer import choice, factor, mixing, refits
+from bimix.transfer import choice, factor, mixing
 from bimix.transfer.factor import read
 from bimix.transfer.signed import signed
 
@@ -237,18 +237,6 @@ def test_at_a_size_the_term_is_part_of_the_mixing_factor():
     guess = laws.predict(laws.at_run(fitted, parameters=4e8), new, [100])[:, 0]
     right = truth(new, 4e8, 5e9) * np.exp(0.6 * new[:, [1]])
     assert np.abs(guess / right - 1).mean() < 0.01
-
-
-def test_refits_start_where_the_fit_ended():
-    """With a prior, two terms and a signed term."""
-    m, n = 4, 50
-    shares, own = mixtures(13, n, m), np.array([0, 1, 2, 3, -1])
-    y = np.log(hurting(10)[0](shares, [1000]))[:, 0]
-    gaps = np.random.default_rng(0).normal(0, 0.5, (5, m))
-    gaps[np.arange(4), np.arange(4)] = 0
-    fit = mixing.fit(shares, y, own, 1e-5, 2, gaps=gaps, harm=[100, 100, np.inf, 100, 100], rounds=300, tolerance=1e-9)
-    again = refits.resumed(fit.parts(), shares, y, own, gaps)
-    assert np.allclose(mixing.predict(again, shares), mixing.predict(fit, shares), atol=1e-3)
 
 
 def test_a_share_of_0_is_not_guessed_wildly_after_each_loss_domain_has_chosen():

@@ -41,7 +41,6 @@ from bimix.transfer import law, mixing
 from bimix.transfer.choice import choose, descend, settings
 from bimix.transfer.curve import fit_curves
 from bimix.transfer.factor import numbers, read
-from bimix.transfer.refits import resumed
 from bimix.transfer.run import as_asked, at_reference, effects_at, form_of, losses, run_of
 from bimix.transfer.run import at_run as at_run  # what a law over sizes has
 from bimix.transfer.run import objective as run_objective
@@ -126,12 +125,11 @@ def _refit_group(samples: list[tuple[Observations, np.ndarray | None]], fitted: 
     levels = np.array([run_levels(counted, weights) for counted, (_, weights) in zip(seen, samples, strict=True)])
     counts = np.array([np.ones(len(shares)) if row is None else np.asarray(row, dtype=float) for _, row in samples])
     straight = None if form is None else first.proportions
-    # All samples start from one fit to their mean levels, which itself starts from `fitted`.
+    # All samples start from one fit to their mean levels.
     known = np.isfinite(levels).sum(axis=0)
     mean = np.where(known > 0, np.nansum(levels, axis=0) / np.maximum(known, 1), np.nan)
     options = settings(choice) | {"terms": choice["terms"], "gaps": gaps, "straight": straight, "spread": spread}
-    start = resumed(read(fitted["coefficients"], fitted["domains"]), shares, mean, own, gaps, straight, spread)
-    start = mixing.fit(shares, mean, own, weights=counts.max(axis=0)[None], start=start, **options)
+    start = descend(shares, mean, own, choice, gaps, straight, spread, counts.max(axis=0)[None])
     mixed = mixing.fit(shares, levels, own, weights=counts, start=start, **options)
     for index, (observed, weights) in enumerate(samples):
         coefficients = _coefficients(seen[index], observed.proportions, weights, mixed.parts(index), fitted)
