@@ -1,6 +1,5 @@
 """A headless Chromium, driven by the W3C's WebDriver requests; no network is used."""
 
-import base64
 import json
 import os
 import shutil
@@ -121,7 +120,3 @@ class Browser:
         """The errors that the console has told of since the last call."""
         entries = self._ask("POST", f"{self.session}/se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
-
-    def screenshot(self, path: Path) -> None:
-        """Write what the window shows as png."""
-        path.write_bytes(base64.b64decode(self._ask("GET", f"{self.session}/screenshot")))
