@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from refusals import refused
 
 from bimix.laws.fitted import fit, predict_defined
 from bimix.mixtures.by_hand import wanted_domains
@@ -69,5 +70,6 @@ def test_wide_losses_and_wanted_domains_are_matched_too() -> None:
     wide = losses.drop("tokens").pivot("domain", index=["mixture", "step"], values="loss")
     observed = observations(wide, mixtures.drop("pool"))
     assert set(observed.loss_domains) == set(NAMES) and set(observed.pairs) == set(NAMES)
+    refused("call 'dune' of the losses 'train_dune', too", fit, "bimix", observed)
     assert wanted_domains({"moss": 1.0}, observed.domains, observed.loss_domains).sum() == 1
     assert observed.domains[wanted_domains({"moss": 1}, observed.domains, NAMES).argmax()] == "train_moss"

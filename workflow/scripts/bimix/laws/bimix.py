@@ -92,6 +92,9 @@ def count(coefficients: dict) -> int:
 def log_proportions(observed) -> np.ndarray:
     """log r (n, d) of each loss domain. Errors: one is not trained on, a proportion is 0."""
     for domain in observed.loss_domains:
+        if domain in observed.pairs:
+            own = observed.pairs[domain]
+            raise InputError(f"the bimix law knows a domain by one name: call {domain!r} of the losses {own!r}, too.")
         if domain not in observed.domains:
             raise InputError(
                 f"losses of {domain!r} were observed but no mixture trains on it: the bimix law covers training domains only; "
