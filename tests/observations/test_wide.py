@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from refusals import refused
 
-import mix_observed
+import mix_given
 import take_observations
 from bimix.errors import InputError
 from bimix.observations.observations import observations
@@ -175,10 +175,10 @@ def test_a_group_and_a_mixture_are_taken_out_of_wide_tables(tmp_path, capsys):
     assert "m.csv is read as a table of mixture and one column for each domain: web, code." in capsys.readouterr().err
     assert pl.read_parquet(tmp_path / "l.parquet").select(LOSSES.columns).rows() == LOSSES[2:].rows()
     assert pl.read_parquet(tmp_path / "m.parquet").select(MIXTURES.columns).rows() == MIXTURES[2:].rows()
-    mix_observed.main(["--mixtures", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
+    mix_given.main(["--mixture", str(mixtures), "--name", "7", "--out", str(tmp_path / "7.json")])
     assert json.loads((tmp_path / "7.json").read_text()) == {"code": 0.75, "web": 0.25}
     with pytest.raises(InputError, match=r"m\.csv has no mixture 'three'; it has 7, two\."):
-        mix_observed.main(["--mixtures", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
+        mix_given.main(["--mixture", str(mixtures), "--name", "three", "--out", str(tmp_path / "3.json")])
 
 
 def test_a_run_on_what_a_law_proposed_is_in_no_group_of_all(tmp_path, capsys):

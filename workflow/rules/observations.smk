@@ -42,7 +42,7 @@ rule mix_observed:
     """One mixture of the observed ones."""
     input:
         mixtures=setting("observations/mixtures"),
-        code=script("mix_observed"),
+        code=script("mix_given"),
     output:
         mixture="results/{dataset}/mixtures/{mixture}.json",
     log:
@@ -55,12 +55,7 @@ rule mix_observed:
     params:
         brought=brought(setting("observations/mixtures", default=())),
     shell:
-        RUN + r"""mix_observed.py \
-            --mixtures {input.mixtures:q} \
-            --name {wildcards.mixture:q} \
-            --out {output.mixture:q} \
-            2>{log:q}
-        """
+        RUN + r"mix_given.py --mixture {input.mixtures:q} --name {wildcards.mixture:q} --out {output.mixture:q} 2>{log:q}"
 
 
 rule mix_by_hand:

@@ -46,13 +46,34 @@ class Mixture:
 
     @classmethod
     def read(cls, path: Path | str, domains: Sequence[str] | None = None, name: str | None = None) -> "Mixture":
-        """The mixture in a JSON file, in JSON text, or in a table: of domain and proportion, of domain and a
-        column called `name`, or of mixture, domain and proportion, where `name` may be None if there is one
-        mixture. Errors: there is none; those of `parse`.
-        """
+        """The mixture in a JSON file, in JSON text, or in a table (`of_table`). Errors: those of `parse`."""
         if not is_text(str(path)) and not str(path).endswith(".parquet"):
             return cls.parse(*read_object(path), domains)
-        return cls.parse(_of_table(path, name), path, domains)
+        return cls.of_table(renamed(read_table(path), str(path)), path, domains, name)
+
+    @classmethod
+    def of_table(
+        cls, table: pl.DataFrame, path: Path | str, domains: Sequence[str] | None = None, name: str | None = None
+    ) -> "Mixture":
+        """The mixture in a table of domain and proportion; of one with a column mixture that of `name`, which
+        may be None where there is one. Errors: there is none, a domain twice, those of `parse`.
+        """
+        if {"mixture", "domain", "proportion"} <= set(table.columns):
+            table = table.with_columns(pl.col("mixture").cast(pl.String))
+            names = table["mixture"].unique(maintain_order=True).drop_nulls().to_list()
+            if name is None and len(names) != 1:
+                have = f"{len(names)} mixtures ({', '.join(names)})"
+                raise InputError(f"{path} has {have}: say which by --name, or give a table of one.")
+            name = names[0] if name is None else name
+            if name not in names:
+                raise InputError(f"{path} has no mixture {name!r}; it has {', '.join(names[:20])}.")
+            table = table.filter(pl.col("mixture") == name).select("domain", "proportion")
+        if set(table.columns) != {"domain", "proportion"}:
+            raise InputError(f"{path}:1: the columns must be domain and proportion, not {', '.join(table.columns)}.")
+        twice = table.filter(pl.col("domain").is_duplicated())["domain"]
+        if len(twice):
+            raise InputError(f"{path}: the domain {twice[0]!r} stands there twice.")
+        return cls.parse(dict(table.select("domain", "proportion").iter_rows()), path, domains)
 
     @classmethod
     def parse(cls, document: object, source: Path | str, domains: Sequence[str] | None = None) -> "Mixture":
@@ -134,29 +155,6 @@ def whole_runs(table: pl.DataFrame) -> dict[str, dict[str, float]]:
 def is_staged(document: object) -> bool:
     """Whether a document has stages; `stages` may also be the name of a domain."""
     return isinstance(document, dict) and isinstance(document.get("stages"), list)
-
-
-def _of_table(path: Path | str, name: str | None) -> dict[str, object]:
-    """{domain: proportion} of a table, unchecked but for domains named twice."""
-    table = renamed(read_table(path), str(path))
-    if {"mixture", "domain", "proportion"} <= set(table.columns):
-        names = table["mixture"].unique(maintain_order=True).to_list()
-        if name is None and len(names) != 1:
-            have = f"{len(names)} mixtures ({', '.join(names)})"
-            raise InputError(f"{path} has {have}: say which by --name, or give a table of one.")
-        name = names[0] if name is None else name
-        if name not in names:
-            raise InputError(f"{path} has no mixture {name!r}: name one of its column mixture.")
-        table = table.filter(pl.col("mixture") == name).select("domain", "proportion")
-    if "domain" in table.columns and name in table.columns and name != "domain":
-        table = table.select("domain", proportion=name)
-    if set(table.columns) != {"domain", "proportion"}:
-        wanted = "domain and proportion" + ("" if name is None else f", or domain and {name}")
-        raise InputError(f"{path}, line 1: the columns must be {wanted}, not {', '.join(table.columns)}.")
-    twice = table.filter(pl.col("domain").is_duplicated())["domain"]
-    if len(twice):
-        raise InputError(f"{path}: the domain {twice[0]!r} stands there twice.")
-    return dict(table.select("domain", "proportion").iter_rows())
 
 
 def read_proportions(path: Path | str, domains: Sequence[str] | None = None) -> dict[str, float]:
