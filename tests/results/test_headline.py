@@ -211,7 +211,7 @@ def test_the_papers_chain_stands_beside_the_papers_numbers() -> None:
     held = {"law": ["bimix", "transfer"], "mixture": ["uniform"] * 2}
     held = pl.DataFrame(held | {"r2_mean": [0.98, 0.5], "mre_mean_percent": [0.4, 2.0]})
     tables = {"extrapolation": curves, "generalization": held}
-    found = law_facts(evidence(fit_of(PROMISE), **tables))
+    found = law_facts(evidence(fit_of(PROMISE), **tables), "bimix")
     assert (found["runs"], found["last_step_percent"]) == (3, pytest.approx(0.2))
     assert found["held_out"] == {"uniform": {"r2": 0.98, "error_percent": 0.4}}
     # a law whose curves are another's has their rows; one of single steps has none
@@ -219,8 +219,8 @@ def test_the_papers_chain_stands_beside_the_papers_numbers() -> None:
     held_out = pl.DataFrame({"law": ["curve"], "mixture": ["uniform"], "mean_percent": [5.0]})
     repeated = pl.concat([repeated, held_out])  # which is no run of the fit
     for law, error in (("transfer", pytest.approx(0.2)), ("regmix", None)):
-        assert law_facts(evidence(fit_of(None, law), extrapolation=repeated))["last_step_percent"] == error
-    found = law_facts(evidence(fit_of(PROMISE)))
+        assert law_facts(evidence(fit_of(None, law), extrapolation=repeated), "bimix")["last_step_percent"] == error
+    found = law_facts(evidence(fit_of(PROMISE)), "bimix")
     assert found["held_out"] == {} and found["left_out_percent"] == 2
 
     proxies = runs(SURE, baseline=[4.0], se=[3.9], ce=[3.8])
@@ -242,6 +242,11 @@ def test_the_optimum_of_the_page_is_the_one_to_take_else_one_that_was_trained() 
     assert evidence(fits, target, verdict=chosen).optimum == "transfer"
     untrained = replace(chosen, best="baseline", measured=None)
     assert evidence(fits, runs(baseline=[4.0]), verdict=untrained).optimum == "bimix", "of the trusted law"
+    # BiMix' own is there where the page is about another
+    fits = fit_of(PROMISE) | fit_of(None, name="transfer")
+    (paper,) = verdict_facts(evidence(fits, target, verdict=chosen))["paper"]
+    assert paper["optimum"]["mixture"] == "bimix" and paper["optimum"]["predicted"]["percent"] == pytest.approx(10)
+    assert verdict_facts(evidence(fit_of(PROMISE), target, verdict=chosen))["paper"] == []
 
 
 def test_documents_and_tokens_of_each_domain_are_counted() -> None:

@@ -118,10 +118,12 @@ class Evidence:
 
 def verdict_facts(of: Evidence) -> dict:
     """What to take, with what it ties, how sure that is, its risks, what to run next, and what was no
-    candidate and why. `measured` are the runs that decided, else those compared, the best first.
+    candidate and why. `measured` are the runs that decided, else those compared, the best first; `paper`:
+    BiMix' optimum with its law, where the page is about another.
     """
     verdict, judged, changed = of.verdict, of.verdict.measured, changes(of)
     harm = by_harm(fit.sought for fit in of.fits.values())
+    papers = [name for name, fit in of.fits.items() if fit.sought.fitted["law"] == "bimix" and name != of.optimum]
     tied, left_out = [verdict.rival] if verdict.outcome == "ties" else [], dict(of.refused)
     if judged is not None:
         tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
@@ -144,9 +146,10 @@ def verdict_facts(of: Evidence) -> dict:
         "risk": risk_facts(of, changed),
         "next": next_runs(of, harm),
         "left_out": left_out,
-        "law": law_facts(of),
+        "law": law_facts(of, of.optimum),
         "entropies": entropy_facts(of),
         "optimum": optimum_facts(of, of.optimum),
+        "paper": [{"law": law_facts(of, name), "optimum": optimum_facts(of, name)} for name in papers],
         "by_harm": harm,
         "roles": dict(of.roles),
         "names": names_of(of),
@@ -169,7 +172,9 @@ def data_facts(of: Evidence) -> dict:
 def names_of(of: Evidence) -> dict[str, str]:
     """{mixture: what it is} of rules, optima and, in a corpus, of entropy mixtures and a search's."""
     laws = {name: fit.sought.fitted["law"] for name, fit in of.fits.items()}
-    found = {name: "BiMix' optimum" if law == "bimix" else f"the optimum of {law}" for name, law in laws.items()}
+    found = {
+        name: "BiMix' optimum" if law == "bimix" else f"the optimum of the law {law}" for name, law in laws.items()
+    }
     if of.model != OBSERVED:  # in a user's tables such a name says nothing
         found |= {name: f"the {kind} entropy mixture" for name, kind in ENTROPIES.items()}
         found[FOUND] = "the mixture of the search"
@@ -207,11 +212,11 @@ def measured_facts(of: Evidence) -> dict | None:
     }
 
 
-def law_facts(of: Evidence) -> dict:
-    """How many runs the law of the optimum was fitted to, and its errors: at the last evaluation (Table 2,
+def law_facts(of: Evidence, mixture: str) -> dict:
+    """How many runs the law of an optimum was fitted to, and its errors: at the last evaluation (Table 2,
     the mean over mixtures and domains), on held-out mixtures (Table 3) and on runs left out.
     """
-    fit = of.fits[of.optimum]
+    fit = of.fits[mixture]
     law, mixtures, last, held = fit.sought.fitted["law"], fit.sought.fitted["mixtures"], None, {}
     if of.extrapolation is not None and LAWS[law].over_steps:
         # of one mixture all laws over steps are one curve, whose rows the table has once

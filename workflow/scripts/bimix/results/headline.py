@@ -176,9 +176,10 @@ def gain(facts: Mapping) -> str:
     """
     parts = measured_gain(facts) if facts["tested"] else predicted_gain(facts)
     said = [sentence(parts)] if parts else []
-    optimum, decided = facts["optimum"]["mixture"], facts["gain"] if not facts["tested"] else None
-    if optimum not in (facts["take"], decided and decided["mixture"]):
-        said.append(sentence([optimum_end(facts)]))
+    decided = facts["gain"]["mixture"] if facts["gain"] and not facts["tested"] else None
+    for one in ({"law": facts["law"], "optimum": facts["optimum"]}, *facts["paper"]):
+        if one["optimum"]["mixture"] not in (facts["take"], decided):
+            said.append(sentence([optimum_end(facts, **one)]))
     return " ".join(said) or "Not known: nothing else was measured."
 
 
@@ -233,9 +234,8 @@ def predicted_gain(facts: Mapping) -> list[str]:
     return parts
 
 
-def optimum_end(facts: Mapping) -> str:
+def optimum_end(facts: Mapping, law: Mapping, optimum: Mapping) -> str:
     """Where a law's optimum ends, as measured or predicted, against the reference and the mixture to take."""
-    law, optimum = facts["law"], facts["optimum"]
     measured, predicted, name = optimum["measured"], optimum["predicted"], optimum["mixture"]
     text = "the paper's method, BiMix' optimum" if law["law"] == "bimix" else words(facts, name)
     text += f" from {fitted_runs(law)},"
