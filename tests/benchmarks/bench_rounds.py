@@ -5,9 +5,8 @@ Registered on 2026-11-23, before the runs of `rows.csv` were made. Question: whi
 round and second voice find the best run after 8 and 12. Rivals: the ways below. Default: the way
 with the least regret, relative to the mean over ways, on `regmix` and `made 0.3 %` by random and
 hand starts; another than `voices` only if it is better by more than a standard error of the paired
-differences. Where benchmarks alone are wanted: `process` only if it is better than `kriged` by
-more than one pooled standard error on dclm (5 first, 20 draws) and olmix_64 (24 first, 10 draws),
-else the law alone. All other tables are reported.
+differences. All other tables are reported. Ways that were not taken, MARINER and kriging of the
+runs as second voices and four mixtures a round, are in the history of this file.
 
 python tests/benchmarks/bench_rounds.py folder [--tables regmix --draws 10] -> a table on standard
 output; `folder` holds regmix/ and olmix/ (public runs), and `--kept` the runs of the proof. Regret
@@ -16,8 +15,7 @@ a table, or of a made law at its optimum, without noise. Of each table the mean 
 draws at each number of runs.
 
 regmix   488 of 512 runs of 1M models, three of 13 losses wanted
-dclm     127 runs on 24 topics, a family of benchmarks wanted
-families the 127 runs, the mean of the three families' means wanted
+families 127 runs on 24 topics, the mean of the means of three families of benchmarks wanted
 olmix_64 512 runs of 30M models on 64 domains, the mean of the means of three families wanted
 proof    54 proxies of 22 domains, three of them wanted
 made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0.3, 1 %
@@ -25,10 +23,8 @@ made     five domains, powers of exponentials, three wanted losses, noise 0.1, 0
 start    `random` 4 runs; `hand` random ones and the rule without runs (of the table the largest sum
          of log(share + 0.003), of a made law 0.3 each of the wanted)
 way      shot: random runs alone, then the law's pick. law: rounds of the law alone, uncorrected.
-         kriged: corrected. voices: law and shares by turns. mariner, process: likewise with the
-         corrected law MARINER, or kriging of the runs, in place of the shares. two, four: as many
-         a round, by both voices; pair: two a round, by the law alone; guarded: kriged, and away from
-         the best run after two rounds without a better one
+         kriged: corrected. voices: law and shares by turns. two: two a round, by both voices; pair: by
+         the law alone; guarded: kriged, and away from the best run after two rounds without a better one
 worse    draws in which the answer is above the rule without runs by more than 0.3 % or the noise
 
 With --outside SEED TRIPLES DRAWS instead: RegMix' 512 mixtures by propose_round.py --candidates
@@ -48,7 +44,6 @@ from pathlib import Path
 import bench
 import numpy as np
 import polars as pl
-import rivals
 from public_tables import from_wide, olmix, regmix
 
 import propose_round
@@ -57,21 +52,17 @@ from bimix.mixtures.by_hand import SHARE_FLOOR
 from bimix.observations.observations import Observations, read_observations
 from bimix.optimum.goal import Goal
 from bimix.optimum.objective import Objective
-from bimix.search.posterior import Shares
 from bimix.search.rounds import Search, stuck
 
-# Mixtures a round, whether the law is corrected, and the second voice; `guarded` also looks away from
+# Mixtures a round, whether the law is corrected, and whether both voices propose; `guarded` also looks away from
 # the best run after two rounds without a better one.
 WAYS = {
-    "law": (1, False, None),
-    "kriged": (1, True, None),
-    "voices": (1, True, "shares"),
-    "mariner": (1, True, "mariner"),
-    "process": (1, True, "process"),
-    "two": (2, True, "shares"),
-    "pair": (2, True, None),
-    "guarded": (1, True, None),
-    "four": (4, True, "shares"),
+    "law": (1, False, False),
+    "kriged": (1, True, False),
+    "voices": (1, True, True),
+    "two": (2, True, True),
+    "pair": (2, True, False),
+    "guarded": (1, True, False),
 }
 PROPOSED = {"losses": "losses", "mixtures": "mixtures", "candidates": "pool", "out": "next"}
 TABLE_NOISE = 0.003  # of a run in a table, where none was repeated
@@ -130,21 +121,13 @@ def regmix_case(folder: Path, draw, number: int) -> Case:
     return of_table(runs, {runs.loss_domains[one]: 1.0 for one in wanted})
 
 
-def dclm_case(folder: Path, draw, number: int) -> Case:
-    return _dclm(folder, [list(FAMILIES.values())[int(draw.integers(len(FAMILIES)))]])
-
-
 def families_case(folder: Path, draw, number: int) -> Case:
-    return _dclm(folder, list(FAMILIES.values()))
-
-
-def _dclm(folder: Path, families: list[str]) -> Case:
     """The mean of the means of families of benchmarks."""
     table = pl.read_csv(folder / "olmix/olmix_dclm24.csv")
     shares = [name for name in table.columns if name.startswith("w_")]
     members = [
         [name for name in table.columns if re.search(f"^bpb_.*({family})", name) and table[name].null_count() == 0]
-        for family in families
+        for family in FAMILIES.values()
     ]
     own = table.select(list(dict.fromkeys(name for one in members for name in one)))
     weights = {name: sum((name in one) / len(one) for one in members) for name in own.columns}
@@ -191,7 +174,6 @@ def made_case(noise: float):
 
 TABLES = {
     "regmix": regmix_case,
-    "dclm": dclm_case,
     "families": families_case,
     "olmix_64": olmix_case,
     "proof": proof_case,
@@ -217,27 +199,21 @@ def rule_of(case: Case) -> np.ndarray | None:
     return offered[int((np.log(offered + SHARE_FLOOR) @ target).argmax())] if target.any() else None
 
 
-def search_of(case: Case, shares, losses, corrected: bool, second: str | None = None, law: str = "transfer") -> Search:
+def search_of(case: Case, shares, losses, corrected: bool) -> Search:
     m = len(case.domains)
     names = tuple(map(str, range(len(shares))))
     runs = Observations(names, case.domains, np.array([1]), case.names, shares, losses[:, None])
-    if law != "transfer":  # which is fitted to each loss by itself
-        runs = runs.of_domains(np.flatnonzero([case.weights.get(name, 0.0) > 0 for name in case.names]))
-    fitted = laws.fit(law, runs)
+    fitted = laws.fit("transfer", runs)
     goal = Goal(fitted, 1, Objective(weights=case.weights))
     search = Search(goal, fitted, runs, np.zeros(m), np.ones(m), case.noise or None)
     if not corrected:
         search.law.kriged = replace(search.law.kriged, weights=np.zeros(len(shares)))
-    if second == "mariner":
-        search.second = search_of(case, shares, losses, corrected, law="mariner").law
-    if second == "process":  # as if no domain were wanted
-        search.second = Shares(search.goal, replace(runs, domains=tuple(f"domain {j}" for j in range(m))), search.seen)
     return search
 
 
 def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw) -> dict[int, float]:
     """Regrets by numbers of runs."""
-    of, corrected, second = WAYS.get(way, (1, False, None))
+    of, corrected, both = WAYS.get(way, (1, False, False))
     shares = start_of(case, start, counts[-1] - 1 if way == "shot" else first, draw)
     losses, found = case.measured(shares, draw), {}
     offered = case.observed.proportions if case.observed else None
@@ -249,11 +225,11 @@ def rounds(case: Case, start: str, way: str, first: int, counts: list[int], draw
         return found
     turn, made = 0, []
     while len(shares) < counts[-1]:
-        search = search_of(case, shares, losses, corrected, second if turn % 2 or of > 1 else None)
+        search = search_of(case, shares, losses, corrected)
         others = np.zeros((0, len(case.domains)))
         for place in range(min(of, min(one for one in counts if one > len(shares)) - len(shares))):
             far = way == "guarded" and stuck(str(search.best), made)
-            pick = search.next(turn + place if second else 0, offered, others, far).shares
+            pick = search.next(turn + place if both else 0, offered, others, far).shares
             others = np.concatenate([others, pick[None]])
         turn += 1
         made.append([str(len(shares) + place) for place in range(len(others))])
@@ -308,7 +284,6 @@ def outside(folder: Path, seed: int, triples: int, draws: int) -> None:
         print(f"{what}: {mean:.3f} (worst {most:.3f})")
 
 
-@rivals.entered()
 def main(argv=None) -> None:
     parser = bench.parser(__doc__, "folder", numbers={"--draws": 8, "--seed": 0, "--first": 4, "--counts": [8, 12]})
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES))

@@ -118,23 +118,6 @@ def test_mariner_finds_where_epochs_begin_to_hurt_and_needs_all_pools() -> None:
     refused("mariner has no size", laws.fit, "mariner", replace(table, parameters=np.ones(20)))
 
 
-def test_the_gradient_is_that_of_the_predictions() -> None:
-    for law in RIVALS:
-        shares = drawn(30, m=4)
-        losses = 2 + np.exp(shares @ np.array([[-1.0, 0.3], [0.2, -1.2], [0.5, 0.1], [-0.3, -0.2]]))
-        fitted = laws.fit(law, observed(shares, losses))
-        target = np.array([2.0, 0.5])
-        at = RIVALS[law].code.objective(fitted, STEP, target)
-        r = np.array([0.4, 0.3, 0.2, 0.1])
-        value, gradient = at(r)
-        far = [predicted(fitted, np.array([r + h * np.eye(4)[j] for h in (1e-4, -1e-4)])) @ target for j in range(4)]
-        assert gradient == pytest.approx([(up - down) / 2e-4 for up, down in far], rel=1e-5, abs=1e-6)
-        other = np.array([0.1, 0.2, 0.3, 0.4])
-        assert at(other)[0] - value == pytest.approx(
-            (predicted(fitted, other[None]) - predicted(fitted, r[None]))[0] @ target
-        )
-
-
 @NO_RUNS
 def test_scheffe_ranks_the_runs_of_1b_as_its_source_says() -> None:
     """arXiv 2608.23922: Spearman 0.975 on 64 mixtures of 1B from 512 of 1M; Pile-CC."""

@@ -5,7 +5,6 @@ Kernel and bounds are those of Olmix's code, which offers the process as an alte
 """
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -60,17 +59,6 @@ def _near(some, others, length) -> np.ndarray:
 def predict_step(numbers, domains, shares) -> np.ndarray:
     near = _near(shares, np.array(numbers["runs"]), numbers["length"])
     return numbers["mean"] + numbers["height"] * near @ np.array(numbers["weights"])
-
-
-def slope_step(numbers, domains) -> Callable:
-    """The loss without the mean."""
-    runs, heights = np.array(numbers["runs"]), numbers["height"] * np.array(numbers["weights"])
-
-    def at(r):
-        pull = heights * _near(r[None], runs, numbers["length"])[0]
-        return pull.sum(), pull @ (runs - r) / numbers["length"] ** 2
-
-    return at
 
 
 def count_step(numbers) -> int:

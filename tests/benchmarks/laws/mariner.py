@@ -12,7 +12,7 @@ threshold are chosen at a ridge of 0.1 and a depth of 2. Where the fitted runs h
 the proportion itself in all predictions. Runs without pools get those of the fitted runs.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -27,7 +27,6 @@ RATES, POWERS, THRESHOLDS = np.geomspace(0.05, 4, 7), (0.3, 0.5, 0.75, 1.0), np.
 RIDGES, DEPTHS = (0.0, 1e-3, 1e-2, 0.1, 1.0), (1.25, 2.0, 3.5, 6.0)
 FIRST_RIDGE, FIRST_DEPTH = 0.1, 2.0  # while the shape is chosen
 FOLDS = 5
-LEAST_EPOCHS = 1e-6  # below it the slope of the benefit is that at it: at 0 it may be infinite
 SHAPE = ("rate", "power", "threshold", "ridge", "depth")
 
 
@@ -104,31 +103,10 @@ def features(epochs, rate, power, threshold) -> tuple[np.ndarray, np.ndarray]:
     return -np.expm1(-((rate * epochs) ** power)), np.logaddexp(0.0, np.log1p(epochs) - threshold) ** 2
 
 
-def slopes(epochs, rate, power, threshold) -> tuple[np.ndarray, np.ndarray]:
-    """Derivatives of benefit and harm (m,) by epochs (m,)."""
-    grown = rate * np.maximum(epochs, LEAST_EPOCHS)
-    over = np.log1p(epochs) - threshold
-    benefit = np.exp(-(grown**power)) * power * grown ** (power - 1) * rate
-    return benefit, 2 * np.logaddexp(0.0, over) / (1 + np.exp(-over)) / (1 + epochs)
-
-
 def predict_step(numbers, domains, epochs) -> np.ndarray:
     benefit, harm = features(epochs, *(numbers[name] for name in SHAPE[:3]))
     b, d = _by_domain(numbers, domains)
     return numbers["floor"] + np.exp(numbers["c"] - benefit @ b + harm @ d)
-
-
-def slope_step(numbers, domains) -> Callable:
-    """The loss without the floor."""
-    form, (b, d) = [numbers[name] for name in SHAPE[:3]], _by_domain(numbers, domains)
-
-    def at(epochs):
-        benefit, harm = features(epochs, *form)
-        up, down = slopes(epochs, *form)
-        grown = np.exp(numbers["c"] - benefit @ b + harm @ d)
-        return grown, grown * (d * down - b * up)
-
-    return at
 
 
 def count_step(numbers) -> int:
@@ -163,15 +141,6 @@ class OfEpochs(PerStep):
         self, coefficients: dict, domains: list[str], seen: list[int], proportions: np.ndarray, steps: np.ndarray
     ) -> np.ndarray:
         return super().predict(coefficients, domains, seen, proportions * _scale(coefficients, domains), steps)
-
-    def objective(self, fitted: dict, step: int, target: np.ndarray) -> Callable:
-        of_epochs, scale = super().objective(fitted, step, target), _scale(fitted["coefficients"], fitted["domains"])
-
-        def at(r):
-            value, gradient = of_epochs(r * scale)
-            return value, gradient * scale
-
-        return at
 
     def at_run(self, coefficients: dict, domains: list[str], parameters, tokens, pools) -> dict:
         """The coefficients at a run, of which no domain lacks a pool; without pools, and of one

@@ -6,7 +6,6 @@ scikit-learn.
 """
 
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 
@@ -54,17 +53,6 @@ def terms(shares: np.ndarray) -> np.ndarray:
 def predict_step(numbers, domains, shares) -> np.ndarray:
     linear, quadratic = _by_domain(numbers, domains)
     return numbers["c"] + shares @ linear + np.einsum("nj,jk,nk->n", shares, quadratic, shares) / 2
-
-
-def slope_step(numbers, domains) -> Callable:
-    """The loss without c."""
-    linear, quadratic = _by_domain(numbers, domains)
-
-    def at(r):
-        bend = quadratic @ r
-        return linear @ r + r @ bend / 2, linear + bend
-
-    return at
 
 
 def count_step(numbers) -> int:
