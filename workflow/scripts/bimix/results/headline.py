@@ -237,7 +237,7 @@ def predicted_gain(facts: Mapping) -> list[str]:
 def optimum_end(facts: Mapping, law: Mapping, optimum: Mapping) -> str:
     """Where a law's optimum ends, as measured or predicted, against the reference and the mixture to take."""
     measured, predicted, name = optimum["measured"], optimum["predicted"], optimum["mixture"]
-    text = "the paper's method, BiMix' optimum" if law["law"] == "bimix" else words(facts, name)
+    text = "the paper's method, BiMix' optimum" if law["law"] == "bimix" else f"{words(facts, name)},"
     text += f" from {fitted_runs(law)},"
     if measured:
         text += f" ends {signed(-measured['percent'], words(facts, measured['reference']))}"

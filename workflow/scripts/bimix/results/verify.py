@@ -17,7 +17,7 @@ import numpy as np
 from bimix import digests
 from bimix.errors import InputError
 from bimix.laws.document import checked_law
-from bimix.laws.fitted import fit, predict_defined
+from bimix.laws.fitted import asked_at, fit, predict_defined
 from bimix.mixtures.mixture import Mixture
 from bimix.observations.observations import observations
 from bimix.observations.prior import recorded
@@ -26,7 +26,6 @@ from bimix.results.findings import Findings
 from bimix.results.watch import read_progress
 from bimix.tables import read_json, read_table
 from bimix.training import artefacts
-from bimix.transfer.run import as_asked, far_apart, size_read
 
 TOLERANCE = 1e-5  # relative, of a law's predictions and of an optimum's objective: other processors round otherwise
 NOT_COMPARED = ("provenance", "coefficients")  # keys of a law's document that may differ in that of a refit
@@ -131,10 +130,8 @@ def check_laws(folder: Path, found: Findings) -> None:
             observed = observations(*map(read_table, tables), tuple(map(str, tables)), checked=True)
             refitted = fit(law, replace(observed, gaps=recorded(document, observed.domains, observed.loss_domains)))
             if "rows" in document:  # a law over sizes, written for the size of one run
-                coefficients = as_asked(refitted["coefficients"], document)
-                far = far_apart(coefficients, size_read(document))
-                warnings = [*([far] if far else []), *refitted["warnings"]]
-                refitted |= {"coefficients": coefficients, "warnings": warnings}
+                run = next(iter(document["coefficients"].values()))["run"]
+                refitted = asked_at(refitted, run["parameters"], run["tokens"])
             same = document["law"] == law and document["domains"] == refitted["domains"]
             written = predict_defined(document, observed.proportions, observed.steps)
             again = predict_defined(refitted, observed.proportions, observed.steps)
