@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from bimix.model import cross_entropy
-from bimix.model.cross_entropy import chunked_loss, chunked_shares, sum_by_domain, whole_loss, whole_shares
+from bimix.model.cross_entropy import chunked_shares, sum_by_domain, whole_loss, whole_shares
 
 ROWS, LENGTH, WIDTH, VOCABULARY, PADDED = 5, 3, 4, 11, 16
 OWNERS = torch.tensor([0, 0, 2, 2, 2])  # domain 1 and 3 have no rows
@@ -37,6 +37,10 @@ def gradients(value: Tensor, hidden: Tensor, weight: Tensor) -> tuple[Tensor, ..
     return torch.autograd.grad(value, (hidden, weight), retain_graph=True)
 
 
+def chunked_loss(hidden: Tensor, weight: Tensor, targets: Tensor, chunk: int) -> Tensor:
+    return chunked_shares(hidden, weight, VOCABULARY, targets, chunk, (ROWS,))[0][0]
+
+
 def test_shares_of_domains_and_their_weighted_gradients(given) -> None:
     for chunk in (None, 1, 4, 100):
         hidden, weight, padding, targets = given
@@ -61,12 +65,12 @@ def test_the_mean_loss_and_its_gradient(given) -> None:
         hidden, weight, padding, targets = given
         wanted = by_hand(hidden, weight, targets)[1].mean()
         whole = whole_loss(hidden, weight, padding, targets)
-        loss = whole if chunk is None else chunked_loss(hidden, weight, VOCABULARY, targets, chunk)
+        loss = whole if chunk is None else chunked_loss(hidden, weight, targets, chunk)
         torch.testing.assert_close(loss, wanted)
         for ours, right in zip(gradients(3 * loss, hidden, weight), gradients(3 * wanted, hidden, weight), strict=True):
             torch.testing.assert_close(ours, right)
         with torch.no_grad():
-            torch.testing.assert_close(chunked_loss(hidden, weight, VOCABULARY, targets, chunk or 4), wanted)
+            torch.testing.assert_close(chunked_loss(hidden, weight, targets, chunk or 4), wanted)
 
 
 def test_gradients_are_taken_only_where_something_learns(given, monkeypatch) -> None:
@@ -95,7 +99,7 @@ def test_large_scores_do_not_overflow_and_domains_are_summed(given) -> None:
     hidden, weight, padding, targets = given
     large = 200 * hidden.detach().requires_grad_()
     whole = whole_loss(large, weight, padding, targets)
-    chunked = chunked_loss(large, weight, VOCABULARY, targets, 4)
+    chunked = chunked_loss(large, weight, targets, 4)
     assert whole.isfinite()
     torch.testing.assert_close(chunked, whole)
     # sums by domain

@@ -107,7 +107,6 @@ def test_every_spelling_of_out_of_memory_is_known_and_no_other_error() -> None:
 
 BASE = Shape(layers=12, width=768, heads=12, vocabulary=50277)
 LARGE = Shape(layers=16, width=2048, heads=32, vocabulary=50277)
-GIB = 2**30
 
 
 class Living(TorchDispatchMode):

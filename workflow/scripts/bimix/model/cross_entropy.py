@@ -39,22 +39,20 @@ def sum_by_domain(values: Tensor, owners: Tensor, domains: int) -> Tensor:
     return torch.where(owners == numbers, values, 0.0).sum(1)
 
 
-def chunked_loss(hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int) -> Tensor:
-    """The mean loss, `chunk` tokens at a time; the first `vocabulary` rows of `weight` are ids."""
-    return _chunked(hidden, weight, vocabulary, targets, chunk, (len(targets),))[0][0]
-
-
 def chunked_shares(
     hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, counts: tuple[int, ...]
 ) -> tuple[Tensor, Tensor]:
     """As `whole_shares`, `chunk` tokens at a time, for rows sorted by domain; `counts` (domains,)
-    are the rows of each, on the host, so that nothing waits for the device.
+    are the rows of each, on the host, so that nothing waits for the device. The first `vocabulary`
+    rows of `weight` are ids.
 
     Keeps one gradient of `weight` for each domain that has rows.
     """
     length = len(targets) // sum(counts)
     runs = tuple(count * length for count in counts if count)
-    shares, losses = _chunked(hidden, weight, vocabulary, targets, chunk, runs)
+    # under no_grad an autograd function still gets inputs that require gradients
+    learns = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
+    shares, losses = _ChunkedLoss.apply(hidden, weight, vocabulary, targets, chunk, runs, learns)
     present, none = iter(shares.unbind()), shares.new_zeros(())
     return torch.stack([next(present) if count else none for count in counts]), losses.view(-1, length)
 
@@ -67,14 +65,6 @@ def uncompiled_shares(*given: object) -> tuple[Tensor, Tensor]:
     that nearly every update would compile again.
     """
     return chunked_shares(*given)
-
-
-def _chunked(
-    hidden: Tensor, weight: Tensor, vocabulary: int, targets: Tensor, chunk: int, runs: tuple[int, ...]
-) -> tuple[Tensor, Tensor]:
-    # under no_grad an autograd function still gets inputs that require gradients
-    learns = torch.is_grad_enabled() and (hidden.requires_grad or weight.requires_grad)
-    return _ChunkedLoss.apply(hidden, weight, vocabulary, targets, chunk, runs, learns)
 
 
 class _ChunkedLoss(torch.autograd.Function):

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend
 
-from bimix.model.cross_entropy import chunked_loss, chunked_shares, uncompiled_shares, whole_loss, whole_shares
+from bimix.model.cross_entropy import chunked_shares, uncompiled_shares, whole_loss, whole_shares
 from bimix.model.shape import Shape
 
 ROTARY_BASE = 10_000.0
@@ -134,7 +134,7 @@ class Transformer(nn.Module):
             return whole_shares(hidden, weight, self.padding(), targets, owners, domains)
         real = self.shape.vocabulary
         if owners is None:
-            return chunked_loss(hidden, weight, real, targets, self.loss_chunk)
+            return chunked_shares(hidden, weight, real, targets, self.loss_chunk, (len(rows),))[0][0]
         shares = chunked_shares if domains == 1 else uncompiled_shares
         return shares(hidden, weight, real, targets, self.loss_chunk, counts)
 
