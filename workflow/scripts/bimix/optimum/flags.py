@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from bimix.errors import InputError, finite
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS
-from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.objective import Objective, objective_of
 from bimix.tables import read_numbers, read_tokens
 
@@ -110,12 +109,6 @@ def strengths_of(options: argparse.Namespace) -> Sequence[float]:
             f"--strengths is {' '.join(f'{one:g}' for one in between)}: it must be the least and the greatest, both above 0."
         )
     return between
-
-
-def centre_of(options: argparse.Namespace, tokens: dict[str, float] | None) -> dict[str, float] | None:
-    """The centre of Olmix' penalty and of simulated mixtures: --centre, else token shares."""
-    centre = getattr(options, "centre", None)
-    return read_proportions(centre) if centre else tokens
 
 
 def pools_of(options: argparse.Namespace) -> dict[str, float] | None:

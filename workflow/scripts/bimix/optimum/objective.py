@@ -123,16 +123,6 @@ def objective_block(text: str) -> ObjectiveKeys:
     return checked(ObjectiveKeys, block, "--objective")
 
 
-def check_one_unit(fitted: dict) -> None:
-    """Errors: the law has losses and metrics, which have no common average."""
-    metrics = fitted.get("metrics", [])
-    if metrics and len(metrics) < len(fitted["loss_domains"]):
-        raise InputError(
-            f"the law is of losses and of metrics ({', '.join(metrics[:3])}), whose units have no common average: say by"
-            " --weights, or by families with --objective, what is to be low."
-        )
-
-
 def defined(number: float) -> float | None:
     """The number; None where it is not finite."""
     return float(number) if np.isfinite(number) else None
@@ -144,12 +134,16 @@ def target_weights(fitted: dict, weights: dict[str, float] | None) -> np.ndarray
     Errors: a weight of an unknown domain, no weight above 0; no weights where there are metrics
     among losses.
     """
-    names = fitted["loss_domains"]
-    if not weights:
-        check_one_unit(fitted)
-        return np.ones(len(names))
-    check_weights(weights, names)
-    return np.array([float(weights.get(name, 0.0)) for name in names])
+    names, metrics = fitted["loss_domains"], fitted.get("metrics", [])
+    if weights:
+        check_weights(weights, names)
+        return np.array([float(weights.get(name, 0.0)) for name in names])
+    if metrics and len(metrics) < len(names):
+        raise InputError(
+            f"the law is of losses and of metrics ({', '.join(metrics[:3])}), whose units have no common average: say by"
+            " --weights, or by families with --objective, what is to be low."
+        )
+    return np.ones(len(names))
 
 
 def average(losses: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -12,8 +12,9 @@ from bimix.errors import InputError
 from bimix.laws.fitted import at_run
 from bimix.laws.table import LAWS
 from bimix.mixtures.draws import STRENGTHS, TEMPERATURE
+from bimix.mixtures.mixture import read_proportions
 from bimix.optimum.bounds import run_bounds
-from bimix.optimum.flags import asked_objective, asked_tokens, centre_of, limits_of, pools_of, strengths_of
+from bimix.optimum.flags import asked_objective, asked_tokens, limits_of, pools_of, strengths_of
 from bimix.optimum.goal import HELD, Goal
 from bimix.optimum.objective import Objective
 from bimix.optimum.search import AVERAGED, simulate
@@ -69,7 +70,8 @@ class Sought:
         fitted = at_run(fitted, parameters, run_tokens, pools, step)
         weights = objective.domain_weights()
         bounds = run_bounds(fitted, step, *limits_of(options), options.max_epochs, pools, run_tokens, weights)
-        return cls(fitted, step, objective, *bounds, pools, run_tokens, centre_of(options, pools))
+        centre = getattr(options, "centre", None)
+        return cls(fitted, step, objective, *bounds, pools, run_tokens, read_proportions(centre) if centre else pools)
 
     @classmethod
     def requested(cls, fitted: dict, request: Mapping) -> "Sought":
