@@ -69,11 +69,12 @@ def plan(folder: Path, config: Path | None) -> dict[str, list]:
 
 def described(text: str) -> dict:
     """What a job reads, but for code, what it writes, and the sorted words of its command."""
-    fields = dict(re.findall(r"^    (input|output|params): (.*)$", text.replace(f"{ROOT}/", ""), flags=re.MULTILINE))
+    # a file of the checkout from its root, however deep the folder of the test is
+    text = re.sub(rf"[./]*{re.escape(str(ROOT))}/", "", text)
+    fields = dict(re.findall(r"^    (input|output|params): (.*)$", text, flags=re.MULTILINE))
     command = text.partition("Shell command: ")[2].replace("\\\n", " ")
     kept = {key: sorted(one for one in fields.get(key, "").split(", ") if "workflow/" not in one) for key in fields}
-    # a file of the checkout from its root, however deep the folder of the test is
-    place = re.compile(rf"^[./]*{re.escape(str(ROOT))}/|^.*?(?=workflow/)")
+    place = re.compile(r"^.*?(?=workflow/)")
     return kept | {"command": sorted(place.sub("", word).replace(str(ROOT), "") for word in shlex.split(command))}
 
 
