@@ -107,6 +107,16 @@ def test_the_page_is_made_of_the_kept_tables() -> None:
     assert filled(page, answer_five.parts_of(KEPT, answer_five.answers(KEPT))) == page
 
 
+def test_the_first_page_gives_the_registered_answer() -> None:
+    text = " ".join((FOLDER.parents[2] / "README.md").read_text(encoding="utf-8").split())
+    row = answer_five.questions(KEPT).row(0, named=True)
+    mean, least, most = (f"{-100 * np.expm1(row[key]):.2f}" for key in ("value", "upper", "lower"))
+    assert (
+        f"ends {mean} % below the rule by hand (one-sided 95 % bounds {least} and {most} %): **{row['decision']}**"
+        in text
+    )
+
+
 def test_the_decided_rules_follow_from_the_kept_tables(tmp_path) -> None:
     """The rules by hand; the laws behind the optima are those of the registration, and have changed since."""
     proof2 = FOLDER.parent / "proof2"

@@ -51,11 +51,11 @@ NOT_YET = "not yet measured"
 
 def main() -> None:
     parser = answered.flags(__doc__, HERE)
-    parser.add_argument("--figure", type=Path, help="svg of the difference from the rule, once the primary is answered")
+    parser.add_argument("--figure", type=Path, help="svg of the difference from the rule, once two candidates have it")
     options = parser.parse_args()
     proof = read_proof(options.folder)
     tables = answers(proof)
-    if options.figure and tables["questions"]["value"][0] is not None:
+    if options.figure and several(tables["prices"]):
         draw(proof, options.figure)
     answered.report(options.page, parts_of(proof, tables), sentences(proof, tables))
 
@@ -319,12 +319,12 @@ def sentences(proof: Proof, tables: dict[str, pl.DataFrame]) -> list[str]:
 
 
 def parts_of(proof: Proof, tables: dict[str, pl.DataFrame]) -> dict[str, str]:
-    """{mark: what stands there} of the page; the figure stands below the prices once the primary is answered."""
+    """{mark: what stands there} of the page; the figure stands below the prices once there is one."""
     figure = "\n![The difference from the rule, a mark a triple](figures/five_runs.svg)\n"
     return {
         "five_answer": "\n".join(wrapped(one) for one in sentences(proof, tables)) + "\n",
         "five_questions": view_questions(pl.concat([tables["questions"], tables["larger"]], how="diagonal")),
-        "five_prices": view_prices(tables["prices"]) + (figure if tables["questions"]["value"][0] is not None else ""),
+        "five_prices": view_prices(tables["prices"]) + (figure if several(tables["prices"]) else ""),
         "five_ablation": view_ablation(tables["ablation"]),
     }
 
@@ -344,19 +344,22 @@ def view_questions(table: pl.DataFrame) -> str:
     return "\n".join(filter(None, [measured, missing and wrapped(f"Not yet measured: {'; '.join(missing)}.") + "\n"]))
 
 
+def several(prices: pl.DataFrame) -> bool:
+    """Whether two candidates and the rule are measured, so that there is something to draw."""
+    return prices["I_rule"].count() > 2
+
+
 def view_prices(table: pl.DataFrame) -> str:
-    keys = ["I_rule", "II_rule", "others_rule"]
-    if all(table[key].null_count() == len(table) for key in keys):
-        return f"{NOT_YET.capitalize()}.\n"
-    rows = [
-        [
-            f"`{row['candidate']}`",
-            str(row["runs"]),
-            *(NOT_YET if row[key] is None else percent(row[key]) for key in keys),
-        ]
-        for row in table.iter_rows(named=True)
-    ]
-    return markdown(["mixture", "runs", "I", "II", "the others"], rows)
+    """A row for each mixture that is measured, and a sentence on the others."""
+    rows, missing = [], []
+    for row in table.iter_rows(named=True):
+        values = [row[key] for key in ("I_rule", "II_rule", "others_rule")]
+        if None in values:
+            missing.append(f"`{row['candidate']}`")
+        else:
+            rows.append([f"`{row['candidate']}`", str(row["runs"]), *map(percent, values)])
+    measured = markdown(["mixture", "runs", "I", "II", "the others"], rows) if rows else ""
+    return "\n".join(filter(None, [measured, missing and wrapped(f"Not yet measured: {', '.join(missing)}.") + "\n"]))
 
 
 def view_ablation(table: pl.DataFrame) -> str:
