@@ -88,7 +88,7 @@ def test_published_tables_are_the_workflows_unless_the_user_names_another(mine: 
     (mine / "tables.csv").write_text(table.replace("domain,", "domain,ours,", 1))
     (mine / "config.yaml").write_text("datasets: {slimpajama: {published: tables.csv}}\n")
     said = snakemake(mine, "-s", str(ROOT / "Snakefile"), "-n", "-p", target.replace("doremi", "ours"))
-    assert "--table tables.csv" in said
+    assert "--mixture tables.csv" in said
 
 
 def test_a_training_is_launched_from_another_folder(tmp_path: Path) -> None:
