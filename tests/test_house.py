@@ -40,7 +40,7 @@ QUICK = {"errors", "digests", "laws.table", "mixtures.names", "training.recipe"}
 QUICK |= {"corpus.files", "corpus.reading", "corpus.shards", "corpus.tasks", "model.shape", "training.costs"}
 # The most lines of each kind, for the whole of it. What goes above it is read again, and something goes, before a number
 # is raised.
-LINES = {"code": 33_650, "tests": 30_970, "docs": 3_250, "README.md": 150}
+LINES = {"code": 33_650, "tests": 31_000, "docs": 3_250, "README.md": 150}
 # What was dropped and stays dropped: the row of bimix/dropped.py and the first words of its sentence.
 DROPPED: dict[str, str] = {
     "--allow-unmeasured": "take it away",

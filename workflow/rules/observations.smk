@@ -55,7 +55,8 @@ rule mix_observed:
     params:
         brought=brought(setting("observations/mixtures", default=())),
     shell:
-        RUN + r"mix_given.py --mixture {input.mixtures:q} --name {wildcards.mixture:q} --out {output.mixture:q} 2>{log:q}"
+        RUN
+        + r"mix_given.py --mixture {input.mixtures:q} --name {wildcards.mixture:q} --out {output.mixture:q} 2>{log:q}"
 
 
 rule mix_by_hand:
