@@ -69,8 +69,21 @@ def test_one_of_exclusive_keys_replaces_the_other_of_earlier_layers_and_two_of_o
     assert pile(*ways)["tokenizer"].keys() == {"hub", "revision", "end_of_text"}
     assert pile(*reversed(ways))["tokenizer"].keys() == {"train", "end_of_text"}  # the revision was of the hub
     assert pile("{vectors: {train: {epochs: 1}}}")["vectors"] == {"train": {"epochs": 1}, "documents": 10_000}
+    sizes = optimum_over({"model": "a", "step": 3, "group": "g"}, {"models": ["a", "b"]})
+    assert sizes == {"models": ["a", "b"], "group": "g"}
+    assert optimum_over({"models": ["a", "b"]}, {"model": "b"}) == {"model": "b"}
     two = {"datasets": {"pile": {"tokenizer": {"file": "own.json", "hub": "a/b"}}}}
     refused("--config: datasets/pile/tokenizer: exactly one of train, file, hub", prepared, given=two)
+
+
+def optimum_over(lower: dict, upper: dict) -> dict:
+    """The block `optimum` of a dataset of text, over that of an earlier layer."""
+    layers = ({"datasets": {"text": {"corpus": {}, "optimum": own}}} for own in (lower, upper))
+    return over(*layers)["datasets"]["text"]["optimum"]
+
+
+def test_the_bound_of_epochs_may_be_lifted() -> None:
+    assert pile("{optimum: {max_epochs: .inf}}")["optimum"]["max_epochs"] == float("inf")
 
 
 def test_neither_layer_changes() -> None:

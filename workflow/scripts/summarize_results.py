@@ -25,7 +25,7 @@ from bimix.judge.verdict import OBSERVED
 from bimix.mixtures.mixture import read_proportions, whole_runs
 from bimix.mixtures.names import GIVEN, SEARCHED
 from bimix.observations.tables import by_mixture
-from bimix.optimum.flags import asked_objective, asked_tokens, number_or_none, run_tokens_of
+from bimix.optimum.flags import asked_objective, asked_tokens, epochs_or_none, number_or_none, run_tokens_of
 from bimix.optimum.intervals import INTERVALS
 from bimix.optimum.optimum import Sought
 from bimix.outputs import write_json, write_text
@@ -60,7 +60,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--run-tokens", type=number_or_none, help="of the run that epochs are counted for, or none")
     parser.add_argument("--lower", help="{domain: least proportion} of the optimum, JSON")
     parser.add_argument("--upper", help="{domain: largest proportion}, likewise")
-    parser.add_argument("--max-epochs", type=number_or_none, help="the bound of the optimum, or none")
+    parser.add_argument("--max-epochs", type=epochs_or_none, help="the bound of the optimum, or none")
     parser.add_argument("--laws", type=Path, nargs="?", help="tables/laws.csv, of laws fitted at one size")
     parser.add_argument("--scores", type=Path, nargs="?", help="written by compare_laws.py: errors on runs left out")
     parser.add_argument("--answers", type=Path, nargs="*", default=[], help="tables/downstream.csv, if there is one")

@@ -102,6 +102,7 @@ class Block(BaseModel):
     EITHER: ClassVar[str] = ""  # of these, with commas between them, one at most
     ONE: ClassVar[bool] = True  # and not none
     BESIDE: ClassVar[dict[str, str]] = {}
+    REPLACES: ClassVar[dict[str, str]] = {}  # a key: those of earlier layers that it takes the place of
 
     @model_validator(mode="after")
     def agree(self) -> Self:

@@ -22,7 +22,7 @@ REASONS = {
     "rule": "It needs no search, and {rival} is not surely lower.",
     "broken": "No mixture trained meets the objective; this one comes nearest.",
     "promised": "Nobody trained on it yet; the law {law} predicts it to be best.",
-    "ties, lowest": "Of the {count} mixtures {tested} it ends lowest; level with it within noise: {level}.",
+    "ties, lowest": "Of the {count} mixtures {tested} it ends lowest, and {level} may be as good.",
     "ties, cheapest": "It is the cheapest to find of those that are level within noise; {ends} {lower:.2f} % below it.",
     "ties, untrained": "It is the best that was trained; {rival}, not trained, may be level with it by the law.",
 }
@@ -132,6 +132,12 @@ def listed(names: Sequence[str], most: int) -> str:
     return ", ".join(names)
 
 
+def joined(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are, with `and` before the last."""
+    first, _, last = listed(names, most).rpartition(", ")
+    return f"{first} and {last}" if first and len(names) <= most else listed(names, most)
+
+
 def trained(facts: Mapping) -> Mapping[str, Mapping]:
     """The rows of the mixtures that were trained, the best first."""
     return facts["measured"]["mixtures"] if facts["measured"] else {}
@@ -165,7 +171,7 @@ def reason(facts: Mapping) -> str:
         rival=words(facts, facts["rival"] or ""),
         ends=ends(facts, facts["rival"] or ""),
         law=facts["law"]["law"],
-        level=listed([words(facts, name) for name in facts["ties"]], 2),
+        level=joined([words(facts, name) for name in facts["ties"]], 2),
         lower=lower,
     )
 

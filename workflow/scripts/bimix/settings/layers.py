@@ -25,7 +25,7 @@ def command_line_layer(given: Mapping) -> dict:
 def over(lower: Mapping, upper: Mapping, kind: Any = Config) -> dict:
     """A new block: `upper` over `lower`, blocks within blocks; `kind` is its model.
 
-    Of exclusive keys (EITHER) those of `upper` replace those of `lower`, with what belongs to them.
+    Of exclusive keys (EITHER, REPLACES) those of `upper` replace those of `lower`, with what belongs to them.
     A null stays, so that a block of a third layer is not put over one that it has taken away.
     """
     both = copy.deepcopy(dict(lower))
@@ -78,6 +78,9 @@ def _replaced(model: Any, lower: Mapping, upper: Mapping) -> set[str]:
     gone = set(rivals) - given if given else set()
     # what belongs to a key that goes
     gone |= {key for key, needed in model.BESIDE.items() if gone & set(needed.split())}
+    for key, others in model.REPLACES.items():
+        if upper.get(key) is not None:
+            gone |= set(others.split())
     return gone & lower.keys()
 
 

@@ -298,8 +298,8 @@ class Optimum(Block):
     group: str = key("The group that the laws are fitted to.", "the first of `groups`", "the name of a group")
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
     step: Count = key("The step that the mixture is best at; not with `models`.", "of text the last of the proxy's run")
-    max_epochs: Positive = key(
-        "How often a run may repeat a domain.", "6 in a run of up to 1e10 tokens, 16 from 1e11 on; `olmix`: 4"
+    max_epochs: Annotated[float, Field(gt=0, allow_inf_nan=True)] = key(
+        "How often a run may repeat a domain; `.inf`: as often as it likes.", "6 in a run of up to 1e10 tokens, 16 from 1e11 on; `olmix`: 4"
     )
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")
@@ -326,6 +326,7 @@ class OptimumOfLosses(Optimum):
 
 
 class OptimumOfText(Optimum):
+    REPLACES: ClassVar = {"models": "model step", "model": "models"}
     model: ModelName = key("The model to whose losses the laws are fitted.", "the proxy: the first under `training`")
     models: Several[str] = key(
         "In place of `model`: sizes to fit `transfer` to; of that under `compare` what it runs of the group.",
