@@ -53,16 +53,15 @@ class Fit:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict rests on.
+    """A verdict and what it rests on.
 
     `reference`: the mixture that gains are counted from; `fits` by the mixture that each law found, the
     first the usual one; `target`: runs of the model compared, `model`;
     `proxies`: runs of the model fitted; `shares` of all mixtures; `roles`: mixtures that are token or
     equal shares; `searched`: mixtures of searches; `index` of the training text; `trained`: how many
-    mixtures were; `pools` and `run_tokens` of the run that epochs are counted for, which makes `steps` and
-    whose cost `device` tells; `sizes`: models of a law that reads the runs
-    of `target`, too; `extrapolation` and `generalization`: Tables 2 and 3; `refused`: laws
-    that were not fitted, and why.
+    mixtures were; `pools` and `run_tokens` of the run that epochs are counted for, whose hours are those of
+    `device`; `sizes`: models of a law that reads the runs of `target`, too; `extrapolation` and
+    `generalization`: Tables 2 and 3; `refused`: laws that were not fitted, and why.
     """
 
     dataset: str
@@ -121,14 +120,16 @@ def verdict_facts(of: Evidence) -> dict:
     candidate and why. `measured` are the runs that decided, else those compared, the best first; `paper`:
     BiMix' optimum with its law, where the page is about another.
     """
-    verdict, judged, changed = of.verdict, of.verdict.measured, changes(of)
+    verdict, decisive, changed = of.verdict, of.verdict.measured, changes(of)
     harm = by_harm(fit.sought for fit in of.fits.values())
     papers = [name for name, fit in of.fits.items() if fit.sought.fitted["law"] == "bimix" and name != of.optimum]
     tied, left_out = [verdict.rival] if verdict.outcome == "ties" else [], dict(of.refused)
-    if judged is not None:
-        tied += [name for name in judged.ranked() if tied and judged.ties(name) and name not in (verdict.best, *tied)]
-        for name, by in zip(judged.mixtures, judged.broken, strict=True):
-            if not judged.holds(name):
+    if decisive is not None:
+        tied += [
+            name for name in decisive.ranked() if tied and decisive.ties(name) and name not in (verdict.best, *tied)
+        ]
+        for name, by in zip(decisive.mixtures, decisive.broken, strict=True):
+            if not decisive.holds(name):
                 left_out[name] = f"breaks the objective: {said_broken(by)}" if by else "lies outside the bounds"
     return {
         "dataset": of.dataset,

@@ -45,8 +45,9 @@ class Next:
 
 
 def stuck(best: str, rounds: Sequence[Collection[str]]) -> bool:
-    """Whether the next round must look elsewhere: since the `best` run, or since the last round that
-    did, two rounds found no better one. `rounds` are the mixtures of each, in order.
+    """Whether the next round must look away from the `best` run: FRUITLESS rounds in turn found no
+    better one, since that run or since the last round that looked away. `rounds` are the mixtures
+    of each, in order.
     """
     since = 0
     for names in rounds:

@@ -1,7 +1,8 @@
 """A config made complete: what a dataset's block leaves out, the same for all texts or chosen by
 the text and the machine (`with_defaults`), and what other blocks say for it (`expand`).
 
-Both take a config that the models accept, as plain blocks.
+Both take a config that the models accept, as plain blocks. Defaults that depend on the law, as that of
+`optimum/max_epochs`, are not written into it (`optimum.bounds`).
 """
 
 import copy
@@ -132,7 +133,7 @@ def _fill_alike(config: dict, block: dict) -> None:
         block.setdefault("domains", list(by_domain))
     block.setdefault("tokenizer", {"train": {}}).setdefault("end_of_text", "<|endoftext|>")
     optimum = block.setdefault("optimum", {})
-    if "groups" not in block and "group" not in optimum and _trains_one(block, optimum):
+    if "groups" not in block and "group" not in optimum and _has_one_proxy(block, optimum):
         block.setdefault("search", {})
     groups = block.setdefault("groups", {FITTED: list(STARTED)})
     laws = [law for law in config["laws"]["optimise"] if LAWS[law].over_sizes or "models" not in optimum]
@@ -147,8 +148,8 @@ def _fill_alike(config: dict, block: dict) -> None:
         block["vectors"] = {"documents": SAMPLED} | ({} if "file" in vectors else {"train": FASTTEXT}) | vectors
 
 
-def _trains_one(block: dict, optimum: dict) -> bool:
-    """Whether a round of a search trains one model: that under `compare` is trained on what it names."""
+def _has_one_proxy(block: dict, optimum: dict) -> bool:
+    """Whether laws are fitted to one model beside that under `compare`: then a round of a search trains one."""
     large = block.get("compare", {}).get("model") or next(reversed(block.get("training", {})), None)
     return len(set(optimum.get("models", ())) - {large}) < 2
 

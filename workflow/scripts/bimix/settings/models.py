@@ -299,7 +299,8 @@ class Optimum(Block):
     weights: Numbers = key("Weights of the domains' losses in the average; one that is left out weighs 0.", "all alike")
     step: Count = key("The step that the mixture is best at; not with `models`.", "of text the last of the proxy's run")
     max_epochs: Annotated[float, Field(gt=0, allow_inf_nan=True)] = key(
-        "How often a run may repeat a domain; `.inf`: as often as it likes.", "6 in a run of up to 1e10 tokens, 16 from 1e11 on; `olmix`: 4"
+        "How often a run may repeat a domain; `.inf`: as often as it likes.",
+        "6 in a run of up to 1e10 tokens, 16 from 1e11 on; `olmix`: 4",
     )
     lower: Numbers = key("Least proportions.", "0")
     upper: Numbers = key("Greatest proportions.", "1")

@@ -135,7 +135,7 @@ def describe(run: Run, mixture: Mixture) -> dict:
         "recipe": recipe.settings(),
         "mixture": mixture.document(),
         "data": tokens_of(session.indices),
-        "tokenizer": session.tokenizer,
+        "tokenizer": session.tokenizer_digest,
         **provenance.of_run(session.origin, run.folder.name, checkpoints.attempts(run.folder)),
     }
 

@@ -282,7 +282,7 @@ class Run:
         checkpoint of that step, so that a kill in between repeats it.
         """
         domains, plain, step = self.session.evaluated, self.learner.plain, self.step
-        losses = evaluate(self.accelerator, plain, self.session.held, self.learner.micro_batch)
+        losses = evaluate(self.accelerator, plain, self.session.validation_rows, self.learner.micro_batch)
         self.state["history"].append([step, losses])
         by_domain = zip(domains, losses, strict=True)
         self.accelerator.log({f"validation/{domain}": loss for domain, loss in by_domain}, step=step)

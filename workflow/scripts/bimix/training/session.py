@@ -105,9 +105,11 @@ class Session:
         store = RowStore(self.indices["train"], self.domains, open_rows)
         self.train: RowStore | Part = pool(store, recipe.pool_share)
         held_out = RowStore(self.indices["validation"], self.evaluated, open_rows)
-        self.held = [held_out.sample(number, recipe.validation_rows) for number in range(len(self.evaluated))]
-        self.record = options.train.with_name(CHECKED)
-        self.tokenizer = digest_file(options.tokenizer)
+        self.validation_rows = [
+            held_out.sample(number, recipe.validation_rows) for number in range(len(self.evaluated))
+        ]
+        self.checked_file = options.train.with_name(CHECKED)
+        self.tokenizer_digest = digest_file(options.tokenizer)
         vocabulary = Tokenizer.from_file(str(options.tokenizer)).get_vocab_size()
         self.shape = Shape(**options.shape, vocabulary=vocabulary)
         self.loss_chunk = None if options.loss_chunk == "all" else int(options.loss_chunk)
@@ -116,8 +118,8 @@ class Session:
         self.lock_seconds = options.lock_seconds
         self.deadline = None if options.max_seconds is None else launched + options.max_seconds
         self.signals: list[int] = []
-        self.waiting: torch.distributed.ProcessGroup | None = None  # its timeout is longer than that of updates
-        self.accelerator = start(options, recipe)
+        self.patient_group: torch.distributed.ProcessGroup | None = None  # its timeout is longer than that of updates
+        self.accelerator = make_accelerator(options, recipe)
         device = self.accelerator.device
         self.attention = attention_kernel(self.shape, self.train.row_length - 1, device, recipe.precision)
         self.origin = {}  # code, versions and devices of this attempt
@@ -138,7 +140,7 @@ class Session:
         return -(-self.recipe.batch_rows // self.accelerator.num_processes)
 
     def listen(self) -> None:
-        """Treat SIGTERM and SIGINT as stop requests; without a state they end the process."""
+        """Treat SIGTERM and SIGINT as stop requests; before this call, with nothing to save yet, they end the process."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda received, frame: self.signals.append(received))
 
@@ -163,9 +165,9 @@ class Session:
         """
         if self.accelerator.num_processes == 1:
             return
-        if self.waiting is None:
-            self.waiting = torch.distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
-        torch.distributed.barrier(self.waiting)
+        if self.patient_group is None:
+            self.patient_group = torch.distributed.new_group(backend="gloo", timeout=LONG_PATIENCE)
+        torch.distributed.barrier(self.patient_group)
 
     @contextmanager
     def agreeing(self) -> Iterator[None]:
@@ -197,7 +199,7 @@ class Session:
         index = index.filter(pl.col("rows") > 0).sort("path")
         now, known = {}, []
         if self.accelerator.is_main_process:
-            now, before = stamps(index, self.shape.vocabulary), read_checked(self.record)
+            now, before = stamps(index, self.shape.vocabulary), read_checked(self.checked_file)
             known = [path for path, stamp in now.items() if before.get(path) == stamp]
         index = index.filter(~pl.col("path").is_in(self.broadcast(known)))
         if index.is_empty():
@@ -208,7 +210,7 @@ class Session:
             if self.accelerator.is_local_main_process:
                 threads = torch.get_num_threads() * int(os.environ.get("LOCAL_WORLD_SIZE", 1))
                 check_shards(index, self.shape.vocabulary, threads)
-        if self.accelerator.is_main_process and (remark := note_checked(self.record, now)):
+        if self.accelerator.is_main_process and (remark := note_checked(self.checked_file, now)):
             self.say(remark)
 
 
@@ -238,7 +240,7 @@ def forget_settings() -> None:
             del os.environ[name]
 
 
-def start(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
+def make_accelerator(options: argparse.Namespace, recipe: Recipe) -> Accelerator:
     """The accelerator with the requested number of processes.
 
     Errors: another number of processes or another device than requested; updates of fewer rows than
