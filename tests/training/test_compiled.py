@@ -232,4 +232,4 @@ def test_no_compiler_is_a_sentence(corpus: Path, tmp_path: Path, monkeypatch: py
     assert not (tmp_path / "state").exists()
     monkeypatch.setenv("CXX", sys.executable)
     options = pretrain_model.parse(flags(corpus, tmp_path, "--compile", "yes"))
-    session.start(options, Recipe(**options.recipe))
+    session.make_accelerator(options, Recipe(**options.recipe))
